@@ -1,0 +1,34 @@
+//! The words of hitm as plain data.
+//!
+//! Every other crate speaks in these types: addresses that cannot be mixed up, accesses, the events of a
+//! recording, and findings with their evidence. There is no I/O, no clock and no decision here.
+
+mod access;
+mod address;
+mod caveat;
+mod finding;
+mod line;
+mod machine;
+mod recording;
+mod registers;
+mod report;
+mod thread;
+mod time;
+
+pub use access::{AccessKind, AccessKinds};
+pub use address::{Avma, AvmaRange, Bias, Svma, SvmaRange};
+pub use caveat::Caveat;
+pub use finding::{
+    Advice, AdviceKind, Confidence, Evidence, Finding, LineView, Object, ObjectKind, Participant, Sampled, Severity,
+    Site, SourceFrame, SourceLine, ThreadGroup, Verdict,
+};
+pub use line::{ByteRange, LineAddress, LineSize, LineSizeError};
+pub use machine::Machine;
+pub use recording::{
+    BuildId, Event, ExitStatus, Mapping, MappingKind, RunInfo, RunMode, Sample, SamplerInfo, SamplerKind, StackFrame,
+    StopReason,
+};
+pub use registers::{Register, Registers};
+pub use report::{Report, Totals};
+pub use thread::{Pid, SpaceId, ThreadId, Tid};
+pub use time::Nanos;
