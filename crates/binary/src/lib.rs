@@ -1,1 +1,12 @@
-//! placeholder
+//! The bytes of an ELF file become what the analysis asks about them.
+//!
+//! Bytes in, values out: nothing here opens a file, reads a clock or the environment, and damaged input gives errors
+//! or less information, never a panic.
+//!
+//! - [`decode`]: instructions and registers → memory accesses.
+//! - [`image`]: sections, symbols, function bounds, build-id.
+//! - [`debug`]: DWARF → source frames, variables, types, field paths.
+
+pub mod debug;
+pub mod decode;
+pub mod image;

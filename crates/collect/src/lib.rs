@@ -1,1 +1,5 @@
-//! placeholder
+//! A live process becomes a recording.
+
+mod raw;
+
+pub use raw::{RawEvent, RawSample};

@@ -165,27 +165,50 @@ impl Caveat {
             Self::FewSamples { samples } => format!("only {samples} samples were taken"),
             Self::OneThread => "only one thread was seen running".into(),
             Self::NotCoRunning { share } => {
-                format!("two threads were seen on different processors in only {:.0} % of the time", share * 100.0)
+                format!(
+                    "two threads were seen on different processors in only {:.0} % of the time",
+                    share * 100.0
+                )
             }
             Self::OneCpu => "the program had one processor".into(),
             Self::Lost { events } => format!("{events} events were dropped while recording"),
-            Self::Undecoded { samples, of } => format!("the code of {samples} of {of} samples could not be decoded"),
+            Self::Undecoded { samples, of } => {
+                format!("the code of {samples} of {of} samples could not be decoded")
+            }
             Self::NoDebugInfo { binary, .. } => format!("{binary} has no debug information"),
             Self::LinesOnly { binary, .. } => {
-                format!("the debug information of {binary} has lines but neither variables nor types")
+                format!(
+                    "the debug information of {binary} has lines but neither variables nor types"
+                )
             }
-            Self::Stripped { binary } => format!("{binary} has neither symbols nor debug information"),
+            Self::Stripped { binary } => {
+                format!("{binary} has neither symbols nor debug information")
+            }
             Self::BuildIdDiffers { path } => format!("{path} is not the build that was recorded"),
             Self::BinaryUnreadable { path, why } => format!("{path} could not be read: {why}"),
-            Self::BinaryDamaged { path, what } => format!("parts of {path} could not be read: {what}"),
+            Self::BinaryDamaged { path, what } => {
+                format!("parts of {path} could not be read: {what}")
+            }
             Self::RecordingTruncated => "the recording ends in the middle".into(),
-            Self::RecordingDamaged { blocks } => format!("{blocks} blocks of the recording are damaged and left out"),
-            Self::RecordingNewer { version, known, events } => format!(
+            Self::RecordingDamaged { blocks } => {
+                format!("{blocks} blocks of the recording are damaged and left out")
+            }
+            Self::RecordingNewer {
+                version,
+                known,
+                events,
+            } => format!(
                 "the recording has format {version}, this hitm knows {known}; {events} events of unknown kinds are left out"
             ),
-            Self::RecordingStopped { why } => format!("recording stopped before the program did: {why}"),
-            Self::SamplerFallback { why } => format!("samples were taken by the preloaded agent: {why}"),
-            Self::LineSizeAssumed { bytes } => format!("the line size of {bytes} bytes is an assumption"),
+            Self::RecordingStopped { why } => {
+                format!("recording stopped before the program did: {why}")
+            }
+            Self::SamplerFallback { why } => {
+                format!("samples were taken by the preloaded agent: {why}")
+            }
+            Self::LineSizeAssumed { bytes } => {
+                format!("the line size of {bytes} bytes is an assumption")
+            }
             Self::StackUnreadable { thread, why } => {
                 format!("the stack of thread {thread} could not be read: {why}")
             }
@@ -282,6 +305,12 @@ impl Caveat {
 /// Observation, cause and remedy in one sentence.
 impl fmt::Display for Caveat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ({}); {}", self.observation(), self.cause(), self.remedy())
+        write!(
+            f,
+            "{} ({}); {}",
+            self.observation(),
+            self.cause(),
+            self.remedy()
+        )
     }
 }

@@ -146,7 +146,11 @@ impl Participant {
     /// The share of its threads' samples, from 0 to 1.
     #[must_use]
     pub fn share(&self) -> f64 {
-        if self.thread_samples == 0 { 0.0 } else { self.samples as f64 / self.thread_samples as f64 }
+        if self.thread_samples == 0 {
+            0.0
+        } else {
+            self.samples as f64 / self.thread_samples as f64
+        }
     }
 }
 
@@ -194,7 +198,11 @@ pub struct SourceLine {
 
 impl fmt::Display for SourceLine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.line == 0 { f.write_str(&self.file) } else { write!(f, "{}:{}", self.file, self.line) }
+        if self.line == 0 {
+            f.write_str(&self.file)
+        } else {
+            write!(f, "{}:{}", self.file, self.line)
+        }
     }
 }
 
@@ -217,7 +225,11 @@ impl Severity {
     /// The share of the participants' time, from 0 to 1.
     #[must_use]
     pub fn share(&self) -> f64 {
-        if self.thread_samples == 0 { 0.0 } else { self.samples as f64 / self.thread_samples as f64 }
+        if self.thread_samples == 0 {
+            0.0
+        } else {
+            self.samples as f64 / self.thread_samples as f64
+        }
     }
 }
 

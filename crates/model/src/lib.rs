@@ -19,14 +19,14 @@ pub use access::{AccessKind, AccessKinds};
 pub use address::{Avma, AvmaRange, Bias, Svma, SvmaRange};
 pub use caveat::Caveat;
 pub use finding::{
-    Advice, AdviceKind, Confidence, Evidence, Finding, LineView, Object, ObjectKind, Participant, Sampled, Severity,
-    Site, SourceFrame, SourceLine, ThreadGroup, Verdict,
+    Advice, AdviceKind, Confidence, Evidence, Finding, LineView, Object, ObjectKind, Participant,
+    Sampled, Severity, Site, SourceFrame, SourceLine, ThreadGroup, Verdict,
 };
 pub use line::{ByteRange, LineAddress, LineSize, LineSizeError};
 pub use machine::Machine;
 pub use recording::{
-    BuildId, Event, ExitStatus, Mapping, MappingKind, RunInfo, RunMode, Sample, SamplerInfo, SamplerKind, StackFrame,
-    StopReason,
+    BuildId, Event, ExitStatus, Mapping, MappingKind, RunInfo, RunMode, Sample, SamplerInfo,
+    SamplerKind, StackFrame, StopReason,
 };
 pub use registers::{Register, Registers};
 pub use report::{Report, Totals};

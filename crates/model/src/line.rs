@@ -17,7 +17,11 @@ pub struct LineSizeError(u32);
 
 impl fmt::Display for LineSizeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} is not a line size (a power of two from 16 to 4096)", self.0)
+        write!(
+            f,
+            "{} is not a line size (a power of two from 16 to 4096)",
+            self.0
+        )
     }
 }
 
@@ -66,7 +70,13 @@ impl LineSize {
             }
             let start = self.offset_of(at);
             let len = left.min(self.0 - start);
-            let part = (self.line_of(at), ByteRange { start, end: start + len });
+            let part = (
+                self.line_of(at),
+                ByteRange {
+                    start,
+                    end: start + len,
+                },
+            );
             at = at.wrapping_add(u64::from(len));
             left -= len;
             Some(part)
@@ -135,7 +145,10 @@ impl ByteRange {
     /// The smallest range that covers both.
     #[must_use]
     pub fn hull(self, other: Self) -> Self {
-        Self { start: self.start.min(other.start), end: self.end.max(other.end) }
+        Self {
+            start: self.start.min(other.start),
+            end: self.end.max(other.end),
+        }
     }
 }
 

@@ -1,0 +1,1 @@
+//! DWARF → source frames, variables, types, field paths.

@@ -1,0 +1,1 @@
+//! Instructions and registers → memory accesses.

@@ -1,0 +1,1 @@
+//! Sections, symbols, function bounds and the build-id of an ELF file.
