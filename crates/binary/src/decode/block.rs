@@ -1,0 +1,155 @@
+//! The block around an instruction pointer, executed symbolically.
+
+use hitm_model::{Svma, SvmaRange};
+use iced_x86::{FlowControl, Instruction, InstructionInfoFactory, Mnemonic};
+
+use super::execute::State;
+use super::function::decoder;
+use super::linear::Equations;
+use super::operands::{RawOperand, operands_of};
+use super::{Block, Code, DecodeError, Operand};
+
+/// Instructions looked at before and from the instruction pointer on. Farther ones are executed as certainly, but not
+/// around that instant: the weight of one sample would be spread too thin.
+const MOST: usize = 64;
+
+/// The block around `ip`, in code that starts at an address that control reaches; only instructions from the code's
+/// start on, one after the other, lead to `ip`.
+pub(super) fn read_block(code: Code<'_>, ip: Svma, upwards: bool) -> Result<Block, DecodeError> {
+    let here = code.from(ip).unwrap_or(code);
+    let mut instructions = instructions_before(code, ip);
+    let n_before = instructions.len();
+    instructions.extend(instructions_from(here));
+    if instructions.len() == n_before {
+        return Err(DecodeError::Undecodable { ip });
+    }
+
+    let mut factory = InstructionInfoFactory::new();
+    let mut state = State::new(upwards);
+    let mut equations = None;
+    let mut raw = Vec::new();
+    let mut found: Vec<(usize, RawOperand)> = Vec::new();
+    for (at, instruction) in instructions.iter().enumerate() {
+        if at == n_before {
+            equations = Some(Equations::new(state.forms()));
+        }
+        let info = factory.info(instruction);
+        operands_of(instruction, info, &state, &mut raw);
+        found.extend(raw.drain(..).map(|operand| (at, operand)));
+        state.execute(instruction, info);
+    }
+    let equations = equations.unwrap_or_else(|| Equations::new(state.forms()));
+
+    let operands: Vec<Operand> = found
+        .iter()
+        .filter_map(|(at, operand)| {
+            let instruction = Svma(instructions[*at].ip());
+            resolved(
+                operand,
+                instruction,
+                *at as i32 - n_before as i32,
+                &equations,
+            )
+        })
+        .collect();
+    let start = instructions.first().map_or(ip, |first| Svma(first.ip()));
+    let end = instructions.last().map_or(ip, |last| Svma(last.next_ip()));
+    Ok(Block {
+        range: SvmaRange::new(start, end),
+        unresolved: (found.len() - operands.len()) as u32,
+        operands,
+        instructions: instructions.len() as u32,
+    })
+}
+
+fn resolved(
+    raw: &RawOperand,
+    instruction: Svma,
+    place: i32,
+    equations: &Equations,
+) -> Option<Operand> {
+    let count = match &raw.count {
+        None => None,
+        Some(count) => match count.as_constant() {
+            Some(0) => return None,
+            Some(_) => None,
+            None => Some(Box::new(equations.express(count)?)),
+        },
+    };
+    Some(Operand {
+        instruction,
+        kind: raw.kind,
+        size: raw.size,
+        address: equations.express(raw.address.as_ref()?)?,
+        place,
+        base: raw
+            .base
+            .and_then(|(register, form)| Some((register, equations.express(&form)?))),
+        implicit_stack: raw.implicit_stack,
+        count,
+    })
+}
+
+/// The instructions that lead to `ip` without a way in between, the last [`MOST`] of them; none if instructions
+/// decoded from the code's start do not meet `ip`.
+fn instructions_before(code: Code<'_>, ip: Svma) -> Vec<Instruction> {
+    let mut instructions = Vec::new();
+    for instruction in &mut decoder(code.bytes, code.start) {
+        if instruction.ip() >= ip.0 {
+            break;
+        }
+        match flow(&instruction) {
+            Flow::On | Flow::MaybeOn => instructions.push(instruction),
+            Flow::Away => instructions.clear(),
+        }
+        if instructions.len() == 2 * MOST {
+            instructions.drain(..MOST);
+        }
+    }
+    if instructions
+        .last()
+        .is_some_and(|last| last.next_ip() != ip.0)
+    {
+        instructions.clear();
+    }
+    let excess = instructions.len().saturating_sub(MOST);
+    instructions.drain(..excess);
+    instructions
+}
+
+/// The instructions from the start of `code` to the first that may go elsewhere, at most [`MOST`].
+fn instructions_from(code: Code<'_>) -> Vec<Instruction> {
+    let mut instructions = Vec::new();
+    for instruction in &mut decoder(code.bytes, code.start) {
+        if instruction.is_invalid() {
+            break;
+        }
+        let flow = flow(&instruction);
+        instructions.push(instruction);
+        if flow != Flow::On || instructions.len() == MOST {
+            break;
+        }
+    }
+    instructions
+}
+
+/// Where control goes after an instruction.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Flow {
+    /// To the next one.
+    On,
+    /// To the next one, or to another.
+    MaybeOn,
+    /// To another; if it comes to the next one, then from elsewhere or much later.
+    Away,
+}
+
+fn flow(instruction: &Instruction) -> Flow {
+    match instruction.flow_control() {
+        // From here on the sample's base of fs is another one.
+        FlowControl::Next if instruction.mnemonic() == Mnemonic::Wrfsbase => Flow::Away,
+        FlowControl::Next => Flow::On,
+        FlowControl::ConditionalBranch => Flow::MaybeOn,
+        _ => Flow::Away,
+    }
+}
