@@ -1,0 +1,48 @@
+//! Programs are run with a limit and nothing of them is left.
+
+use std::process::Command;
+use std::time::Duration;
+
+use hitm_testkit::run_limited;
+
+#[test]
+fn output_and_status_are_returned() {
+    let outcome = run_limited(
+        Command::new("sh").args(["-c", "echo out; echo err >&2; exit 7"]),
+        Duration::from_secs(20),
+    )
+    .unwrap();
+    assert_eq!(outcome.status.code(), Some(7));
+    assert_eq!(
+        (outcome.stdout.as_str(), outcome.stderr.as_str()),
+        ("out\n", "err\n")
+    );
+    assert!(!outcome.timed_out);
+}
+
+#[test]
+fn a_program_that_does_not_end_is_killed_with_its_children() {
+    let outcome = run_limited(
+        Command::new("sh").args(["-c", "sleep 1000 & echo $!; wait"]),
+        Duration::from_millis(300),
+    )
+    .unwrap();
+    assert!(outcome.timed_out);
+    let child = outcome.stdout.trim();
+    let state = std::fs::read_to_string(format!("/proc/{child}/stat")).unwrap_or_default();
+    // Killed and perhaps not yet reaped by whoever adopted it.
+    assert!(
+        state.is_empty() || state.contains(") Z") || state.contains(") X"),
+        "{state}"
+    );
+}
+
+#[test]
+fn a_grandchild_that_holds_the_pipe_does_not_hold_the_caller() {
+    let outcome = run_limited(
+        Command::new("sh").args(["-c", "sleep 1000 & exit 0"]),
+        Duration::from_secs(20),
+    )
+    .unwrap();
+    assert!(outcome.status.success() && !outcome.timed_out);
+}
