@@ -70,3 +70,43 @@ pub(super) fn field<'t>(text: &'t str, name: &str) -> Option<&'t str> {
         (key.trim() == name).then(|| value.trim())
     })
 }
+
+/// The allowed processors that share a core with another allowed one, core by core; empty where none do, `None` where
+/// the machine does not tell.
+#[must_use]
+pub fn shared_cores(files: &SystemFiles, allowed: &[Cpu]) -> Option<Vec<Vec<Cpu>>> {
+    let mut cores = BTreeSet::new();
+    for cpu in allowed {
+        let topology = format!("sys/devices/system/cpu/cpu{cpu}/topology");
+        // The first name is the current one, the second the older kernels'.
+        let siblings = files
+            .text(format!("{topology}/core_cpus_list"))
+            .or_else(|| files.text(format!("{topology}/thread_siblings_list")))
+            .and_then(|list| parse_cpu_list(&list))?;
+        let siblings: Vec<Cpu> = siblings
+            .into_iter()
+            .filter(|sibling| allowed.contains(sibling))
+            .collect();
+        if siblings.len() > 1 {
+            cores.insert(siblings);
+        }
+    }
+    Some(cores.into_iter().collect())
+}
+
+/// Two allowed processors, on different cores if possible; `None` with fewer than two.
+#[must_use]
+pub fn two_cpus(allowed: &[Cpu], shared_cores: Option<&[Vec<Cpu>]>) -> Option<[Cpu; 2]> {
+    let (&first, rest) = allowed.split_first()?;
+    let sibling = |cpu: &Cpu| {
+        shared_cores
+            .unwrap_or_default()
+            .iter()
+            .any(|core| core.contains(&first) && core.contains(cpu))
+    };
+    let second = rest
+        .iter()
+        .find(|cpu| !sibling(cpu))
+        .or_else(|| rest.first())?;
+    Some([first, *second])
+}
