@@ -16,72 +16,66 @@ const MOST: usize = 64;
 /// The block around `ip`, in code that starts at an address that control reaches; only instructions from the code's
 /// start on, one after the other, lead to `ip`.
 pub(super) fn read_block(code: Code<'_>, ip: Svma, upwards: bool) -> Result<Block, DecodeError> {
-    let here = code.from(ip).unwrap_or(code);
-    let mut instructions = instructions_before(code, ip);
-    let n_before = instructions.len();
-    instructions.extend(instructions_from(here));
-    if instructions.len() == n_before {
+    let before = instructions_before(code, ip);
+    let from = instructions_from(code.from(ip).unwrap_or(code));
+    let Some(next) = from.first() else {
         return Err(DecodeError::Undecodable { ip });
-    }
+    };
 
-    let mut factory = InstructionInfoFactory::new();
     let mut state = State::new(upwards);
-    let mut equations = None;
-    let mut raw = Vec::new();
-    let mut found: Vec<(usize, RawOperand)> = Vec::new();
-    for (at, instruction) in instructions.iter().enumerate() {
-        if at == n_before {
-            equations = Some(Equations::new(state.forms()));
-        }
-        let info = factory.info(instruction);
-        operands_of(instruction, info, &state, &mut raw);
-        found.extend(raw.drain(..).map(|operand| (at, operand)));
-        state.execute(instruction, info);
-    }
-    let equations = equations.unwrap_or_else(|| Equations::new(state.forms()));
+    let mut found = Vec::new();
+    execute(&before, -(before.len() as i32), &mut state, &mut found);
+    let equations = state.sampled(next);
+    execute(&from, 0, &mut state, &mut found);
 
     let operands: Vec<Operand> = found
         .iter()
-        .filter_map(|(at, operand)| {
-            let instruction = Svma(instructions[*at].ip());
-            resolved(
-                operand,
-                instruction,
-                *at as i32 - n_before as i32,
-                &equations,
-            )
-        })
+        .filter_map(|found| resolved(found, &equations))
         .collect();
-    let start = instructions.first().map_or(ip, |first| Svma(first.ip()));
-    let end = instructions.last().map_or(ip, |last| Svma(last.next_ip()));
+    let (first, last) = (before.first().unwrap_or(next), from.last().unwrap_or(next));
     Ok(Block {
-        range: SvmaRange::new(start, end),
+        range: SvmaRange::new(Svma(first.ip()), Svma(last.next_ip())),
         unresolved: (found.len() - operands.len()) as u32,
         operands,
-        instructions: instructions.len() as u32,
+        instructions: (before.len() + from.len()) as u32,
     })
 }
 
-fn resolved(
-    raw: &RawOperand,
+/// An access and the instruction that does it.
+struct Found {
     instruction: Svma,
     place: i32,
-    equations: &Equations,
-) -> Option<Operand> {
+    operand: RawOperand,
+}
+
+/// Executes instructions, the first of them at `place`, and appends their accesses.
+fn execute(instructions: &[Instruction], place: i32, state: &mut State, found: &mut Vec<Found>) {
+    let mut factory = InstructionInfoFactory::new();
+    let mut operands = Vec::new();
+    for (instruction, place) in instructions.iter().zip(place..) {
+        let info = factory.info(instruction);
+        operands_of(instruction, info, state, &mut operands);
+        found.extend(operands.drain(..).map(|operand| Found {
+            instruction: Svma(instruction.ip()),
+            place,
+            operand,
+        }));
+        state.execute(instruction, info);
+    }
+}
+
+fn resolved(found: &Found, equations: &Equations) -> Option<Operand> {
+    let raw = &found.operand;
     let count = match &raw.count {
         None => None,
-        Some(count) => match count.as_constant() {
-            Some(0) => return None,
-            Some(_) => None,
-            None => Some(Box::new(equations.express(count)?)),
-        },
+        Some(count) => Some(Box::new(equations.express(count)?)),
     };
     Some(Operand {
-        instruction,
+        instruction: found.instruction,
         kind: raw.kind,
         size: raw.size,
         address: equations.express(raw.address.as_ref()?)?,
-        place,
+        place: found.place,
         base: raw
             .base
             .and_then(|(register, form)| Some((register, equations.express(&form)?))),

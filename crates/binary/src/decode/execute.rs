@@ -5,7 +5,7 @@ use iced_x86::{
     Code, CodeSize, Instruction, InstructionInfo, Mnemonic, OpAccess, OpKind, Register as Name,
 };
 
-use super::linear::{Form, Symbols};
+use super::linear::{Equations, Form, Symbols};
 
 /// The general-purpose registers as linear forms over symbols.
 #[derive(Debug)]
@@ -42,8 +42,28 @@ impl State {
         &self.values[register.index()].form
     }
 
-    pub(super) fn forms(&self) -> [&Form; 16] {
+    fn forms(&self) -> [&Form; 16] {
         self.values.each_ref().map(|value| &value.form)
+    }
+
+    /// The instruction pointer is reached: goes on with symbols for what the registers hold now, in which later
+    /// addresses are simplest, and says what those symbols are.
+    pub(super) fn sampled(&mut self, next: &Instruction) -> Equations {
+        if next.is_string_instruction() && repeats(next) {
+            // It may have been interrupted half-way, so that its registers have moved already.
+            for register in [Register::Rcx, Register::Rsi, Register::Rdi, Register::Rax] {
+                self.clobber(register);
+            }
+        }
+        let mut equations = Equations::new(self.forms());
+        for register in Register::ALL {
+            if !self.get(register).is_known() {
+                let form = self.symbols.fresh();
+                self.values[register.index()].form = form;
+                equations.know(register, &form);
+            }
+        }
+        equations
     }
 
     /// The value of a register that an instruction names; 32-bit and narrower ones have no linear form.

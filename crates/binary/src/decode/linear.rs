@@ -89,6 +89,13 @@ impl Form {
         form
     }
 
+    /// Whether it is a constant, an address in the code's file or in the segment `fs`.
+    pub(super) fn is_known(&self) -> bool {
+        self.terms()
+            .iter()
+            .all(|(symbol, _)| symbol.0 < Symbol::FIRST_FRESH)
+    }
+
     /// Its value, if it does not depend on anything.
     pub(super) const fn as_constant(&self) -> Option<u64> {
         match self.len {
@@ -197,7 +204,15 @@ impl Equation {
     }
 
     fn scale(&mut self, factor: u64) {
-        self.add(factor.wrapping_sub(1), &self.clone());
+        if factor != 1 {
+            self.add(factor.wrapping_sub(1), &self.clone());
+        }
+    }
+
+    /// Scales so that the symbol's coefficient is a power of two.
+    fn make_power_of_two(&mut self, symbol: Symbol) {
+        let coefficient = self.of(symbol);
+        self.scale(inverse_of_odd(coefficient >> coefficient.trailing_zeros()));
     }
 }
 
@@ -212,31 +227,53 @@ impl Equations {
         let mut order: [usize; 16] = std::array::from_fn(|at| at);
         // Short equations first make short addresses.
         order.sort_by_key(|&at| registers[at].len);
-        let mut equations = Self(Vec::with_capacity(16));
+        let mut equations = Self(Vec::with_capacity(32));
         for at in order {
-            let mut equation = Equation::new(registers[at]);
-            equation.registers[at] = 1;
-            equations.reduce(&mut equation);
-            let pivot = equation
-                .symbols
-                .iter()
-                .min_by_key(|(_, coefficient)| coefficient.trailing_zeros());
-            let Some(&(symbol, coefficient)) = pivot else {
-                continue;
-            };
-            // A coefficient that is even in every earlier pivot's column may have been left there; such an equation
-            // would break the echelon form, and what it says is left unused.
-            if equations
-                .0
-                .iter()
-                .any(|(pivot, _)| equation.of(*pivot) != 0)
-            {
-                continue;
-            }
-            equation.scale(inverse_of_odd(coefficient >> coefficient.trailing_zeros()));
-            equations.0.push((symbol, equation));
+            equations.know(Register::ALL[at], registers[at]);
         }
         equations
+    }
+
+    /// Adds that the form is the value of `register` in the sample.
+    pub(super) fn know(&mut self, register: Register, form: &Form) {
+        let mut equation = Equation::new(form);
+        equation.registers[register.index()] = 1;
+        self.insert(equation);
+    }
+
+    /// Keeps the echelon form: where the new equation has the smaller power of two at a pivot, it takes the place of
+    /// the old one, which goes on to be inserted.
+    fn insert(&mut self, mut equation: Equation) {
+        for (pivot, by) in &mut self.0 {
+            let have = equation.of(*pivot);
+            if have == 0 {
+                continue;
+            }
+            let mut unit = by.of(*pivot).trailing_zeros();
+            if have.trailing_zeros() < unit {
+                equation.make_power_of_two(*pivot);
+                std::mem::swap(&mut equation, by);
+                unit = have.trailing_zeros();
+            }
+            let factor = equation.of(*pivot) >> unit;
+            equation.add(factor.wrapping_neg(), by);
+        }
+        let pivot = equation
+            .symbols
+            .iter()
+            .min_by_key(|(_, coefficient)| coefficient.trailing_zeros());
+        let Some(&(pivot, coefficient)) = pivot else {
+            return;
+        };
+        equation.make_power_of_two(pivot);
+        let power = coefficient.trailing_zeros();
+        let mut rest = equation.clone();
+        self.0.push((pivot, equation));
+        if power > 0 {
+            // Times this the pivot vanishes, and what is left says something about the other symbols.
+            rest.scale(1 << (64 - power));
+            self.insert(rest);
+        }
     }
 
     /// The form's value in terms of the registers of the sample, if they determine it.

@@ -26,7 +26,7 @@
 //! - RIP-relative and absolute addresses always resolve, in the segment `fs` if its base is known;
 //! - `gs`, 32-bit addresses, gathers and scatters, masked vector accesses, `bt [m], r` and save areas larger than a
 //!   vector register (`xsave`, `fxsave`) do not resolve;
-//! - `lea`, `nop` and `prefetch` are no accesses; a conditional move is a load, whatever the condition;
+//! - `lea`, `nop`, `prefetch` and `clflush` are no accesses; a conditional move is a load, whatever the condition;
 //! - `cmpxchg` counts as a write even if the comparison fails: the processor owns the line for it;
 //! - of a string instruction the element at the current pointers counts, also with `rep`, unless `rcx` is 0 then.
 

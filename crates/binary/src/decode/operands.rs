@@ -36,6 +36,9 @@ pub(super) fn operands_of(
         string_operands(instruction, state, into);
         return;
     }
+    if is_cache_control(instruction.mnemonic()) {
+        return;
+    }
     let has_explicit =
         (0..instruction.op_count()).any(|operand| instruction.op_kind(operand) == OpKind::Memory);
     for (at, memory) in info.used_memory().iter().enumerate() {
@@ -48,7 +51,7 @@ pub(super) fn operands_of(
         let kind = kind_of(instruction, memory.access());
         let certain = kind.is_some()
             && (1..=LARGEST).contains(&size)
-            && !instruction.has_op_mask()
+            && !is_masked(instruction)
             && !addresses_bits(instruction);
         into.push(RawOperand {
             kind: kind.unwrap_or(AccessKind::Read),
@@ -57,7 +60,7 @@ pub(super) fn operands_of(
                 true => address_of(instruction, memory, explicit, state),
                 false => None,
             },
-            base: full_width(memory.base()).map(|base| (base, *state.get(base))),
+            base: base_of(instruction, memory, state),
             implicit_stack: !explicit && instruction.is_stack_instruction(),
             count: None,
         });
@@ -84,6 +87,19 @@ fn address_of(
         )?
     };
     in_segment(memory.segment(), sum)
+}
+
+/// The base register, where it is a pointer.
+fn base_of(
+    instruction: &Instruction,
+    memory: &UsedMemory,
+    state: &State,
+) -> Option<(Register, Form)> {
+    let base = full_width(memory.base())?;
+    // In a segment it is an offset, and `pop [rsp+x]` adds to the register before.
+    let offset = matches!(memory.segment(), Name::FS | Name::GS);
+    let moved = instruction.mnemonic() == Mnemonic::Pop && base == Register::Rsp;
+    (!offset && !moved).then(|| (base, *state.get(base)))
 }
 
 fn in_segment(segment: Name, offset: Form) -> Option<Form> {
@@ -118,6 +134,12 @@ fn string_operands(instruction: &Instruction, state: &State, into: &mut Vec<RawO
             OpKind::MemorySegRSI | OpKind::MemoryESRDI | OpKind::Register
         )
     });
+    let mut count = repeats(instruction).then(|| *state.get(Register::Rcx));
+    match count.and_then(|count| count.as_constant()) {
+        Some(0) => return,
+        Some(_) => count = None,
+        None => {}
+    }
     for (kind, pointer, segment) in [
         (source, Register::Rsi, instruction.memory_segment()),
         (destination, Register::Rdi, Name::ES),
@@ -132,9 +154,9 @@ fn string_operands(instruction: &Instruction, state: &State, into: &mut Vec<RawO
             } else {
                 None
             },
-            base: Some((pointer, form)),
+            base: (segment != Name::FS).then_some((pointer, form)),
             implicit_stack: false,
-            count: repeats(instruction).then(|| *state.get(Register::Rcx)),
+            count,
         });
     }
 }
@@ -164,7 +186,37 @@ fn kind_of(instruction: &Instruction, access: OpAccess) -> Option<AccessKind> {
 }
 
 fn is_atomic(instruction: &Instruction) -> bool {
-    instruction.has_lock_prefix() || instruction.mnemonic() == Mnemonic::Xchg
+    use Mnemonic::{
+        Aadd, Aand, Aor, Axor, Cmpbexadd, Cmpbxadd, Cmplexadd, Cmplxadd, Cmpnbexadd, Cmpnbxadd,
+        Cmpnlexadd, Cmpnlxadd, Cmpnoxadd, Cmpnpxadd, Cmpnsxadd, Cmpnzxadd, Cmpoxadd, Cmppxadd,
+        Cmpsxadd, Cmpzxadd, Xchg,
+    };
+    instruction.has_lock_prefix()
+        // These need no prefix.
+        || matches!(
+            instruction.mnemonic(),
+            Xchg | Aadd | Aand | Aor | Axor | Cmpbexadd | Cmpbxadd | Cmplexadd | Cmplxadd
+                | Cmpnbexadd | Cmpnbxadd | Cmpnlexadd | Cmpnlxadd | Cmpnoxadd | Cmpnpxadd
+                | Cmpnsxadd | Cmpnzxadd | Cmpoxadd | Cmppxadd | Cmpsxadd | Cmpzxadd
+        )
+}
+
+/// Whether a mask in a register says which bytes are accessed.
+fn is_masked(instruction: &Instruction) -> bool {
+    use Mnemonic::{
+        Maskmovdqu, Maskmovq, Vmaskmovdqu, Vmaskmovpd, Vmaskmovps, Vpmaskmovd, Vpmaskmovq,
+    };
+    instruction.has_op_mask()
+        || matches!(
+            instruction.mnemonic(),
+            Maskmovdqu | Maskmovq | Vmaskmovdqu | Vmaskmovpd | Vmaskmovps | Vpmaskmovd | Vpmaskmovq
+        )
+}
+
+/// Instructions that move a line between caches and memory without accessing its bytes.
+fn is_cache_control(mnemonic: Mnemonic) -> bool {
+    use Mnemonic::{Cldemote, Clflush, Clflushopt, Clwb};
+    matches!(mnemonic, Cldemote | Clflush | Clflushopt | Clwb)
 }
 
 fn is_conditional_move(mnemonic: Mnemonic) -> bool {

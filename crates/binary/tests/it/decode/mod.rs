@@ -1,0 +1,4 @@
+//! Instructions and registers → memory accesses.
+
+mod cases;
+mod oracle;

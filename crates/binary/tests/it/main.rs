@@ -1,0 +1,5 @@
+//! hitm-binary through its public API.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod decode;
