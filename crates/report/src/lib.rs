@@ -1,1 +1,12 @@
-//! placeholder
+//! Findings become a table for people, JSON for programs, and a yes or no for a gate.
+//!
+//! Everything is rendered into a [`Write`](std::io::Write): nothing here prints, reads the environment or decides
+//! anything about sharing. docs/report.md explains each value.
+
+#![forbid(unsafe_code)]
+
+mod page;
+mod table;
+mod words;
+
+pub use table::{TableOptions, table};

@@ -1,0 +1,87 @@
+//! After the findings: what is not listed, what limits the run, and the denominators.
+
+use std::io;
+
+use hitm_model::{Report, Totals};
+
+use crate::page::{BOLD, DIM, Page, TYPE_THIS, WARN, plain, span};
+use crate::words::{count, counted, percent};
+
+pub(super) fn tail(page: &mut Page<'_>, report: &Report, shown: usize) -> io::Result<()> {
+    page.blank()?;
+    if report.findings.is_empty() {
+        nothing(page, report)?;
+    }
+    hidden(page, report, shown)?;
+    for caveat in &report.caveats {
+        page.paragraph(&[span(WARN, "caveat ")], 7, &[plain(caveat.to_string())])?;
+    }
+    denominators(page, &report.totals)
+}
+
+/// Nothing found is a result too, but no proof.
+fn nothing(page: &mut Page<'_>, report: &Report) -> io::Result<()> {
+    let what = if report.below_min_share == 0 {
+        "No line was found that threads fight over."
+    } else {
+        "No line was found that threads fight over for long enough to be listed."
+    };
+    page.row(&[span(BOLD, what)])?;
+    page.paragraph(
+        &[],
+        0,
+        &[plain(format!(
+            "Looked for: {}-byte lines that two threads touch at nearly the same time, at least one of them writing. \
+             That none was seen is no proof that there is none: only code that ran was sampled, at these moments.",
+            report.line_size
+        ))],
+    )
+}
+
+fn hidden(page: &mut Page<'_>, report: &Report, shown: usize) -> io::Result<()> {
+    let more = report.findings.len() - shown;
+    if more > 0 {
+        page.paragraph(
+            &[],
+            0,
+            &[
+                plain(format!("{} not shown: ", counted(more as u64, "finding"))),
+                span(TYPE_THIS, "hitm report --all FILE"),
+            ],
+        )?;
+    }
+    let below = report.below_min_share;
+    if below > 0 {
+        page.paragraph(
+            &[],
+            0,
+            &[
+                plain(format!(
+                    "{} below the least share not listed: ",
+                    counted(below as u64, "finding")
+                )),
+                span(TYPE_THIS, "hitm report --min-share 0 FILE"),
+            ],
+        )?;
+    }
+    Ok(())
+}
+
+fn denominators(page: &mut Page<'_>, totals: &Totals) -> io::Result<()> {
+    let mut text = format!(
+        "{} ({} lost, {} undecoded), {} ({} with an address that is not known, {} outside every mapping)",
+        counted(totals.samples, "sample"),
+        count(totals.lost),
+        count(totals.undecoded),
+        counted(totals.operands, "memory operand"),
+        count(totals.unresolved),
+        count(totals.unmapped),
+    );
+    if let Some(share) = totals.co_running {
+        text.push_str(&format!(
+            "; threads were seen on two or more processors at once in {} of the time",
+            percent(share)
+        ));
+    }
+    page.paragraph(&[span(DIM, "basis  ")], 7, &[span(DIM, text)])
+}

@@ -1,0 +1,8 @@
+//! Reports through the public API.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod reports;
+mod table;
+mod table_120;
+mod table_80;
