@@ -1,10 +1,24 @@
 //! A live process becomes a recording.
+//!
+//! [`record_run`] and [`record_attach`] are the whole of it: a sampler delivers [`RawEvent`]s, a [`Session`] numbers
+//! threads and address spaces, and what comes out goes into a recording.
 
+mod calibrate;
+mod clock;
 mod error;
+mod launch;
 pub mod machine;
+mod mapping;
+mod perf;
 mod raw;
-#[expect(dead_code, reason = "the samplers land next")]
+mod recorder;
 mod sampler;
+mod session;
 
 pub use error::CollectError;
 pub use raw::{RawEvent, RawSample};
+pub use recorder::{
+    AttachOptions, HottestLine, Outcome, Progress, Rate, RunOptions, SamplerChoice, record_attach,
+    record_run,
+};
+pub use session::{ProcFs, Session, SessionTotals, Standing, World};

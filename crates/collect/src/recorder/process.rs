@@ -1,0 +1,51 @@
+//! Looking at a process that somebody else started.
+
+use std::{fs, io, os::fd::OwnedFd};
+
+use hitm_model::Pid;
+
+use crate::{CollectError, launch};
+
+/// Whether a process is there and can be decoded.
+pub(super) fn check(pid: Pid) -> Result<(), CollectError> {
+    let program = format!("/proc/{pid}/exe");
+    match fs::read_link(&program) {
+        Ok(path) => launch::check_program(program.as_ref()).map_err(|error| match error {
+            CollectError::WrongArchitecture { what, .. } => {
+                CollectError::WrongArchitecture { path, what }
+            }
+            error => error,
+        }),
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            Err(CollectError::NotPermitted { pid })
+        }
+        // A thread of the kernel has a directory, but no program.
+        Err(_) => Err(CollectError::NoSuchProcess { pid }),
+    }
+}
+
+/// The command and arguments it was started with.
+pub(super) fn command(pid: Pid) -> Vec<String> {
+    let text = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let text = text.strip_suffix(b"\0").unwrap_or(&text);
+    text.split(|&b| b == 0)
+        .map(|word| String::from_utf8_lossy(word).into_owned())
+        .collect()
+}
+
+/// A descriptor that becomes readable when it ends, where the kernel has that.
+pub(super) fn watch(pid: Pid) -> Option<OwnedFd> {
+    launch::pidfd(pid)
+}
+
+/// Whether it has ended, whether or not somebody has waited for it.
+pub(super) fn is_gone(pid: Pid) -> bool {
+    let Ok(stat) = fs::read_to_string(format!("/proc/{pid}/stat")) else {
+        return true;
+    };
+    // The state is behind the name, which may contain anything.
+    let state = stat.rsplit_once(") ").map(|(_, rest)| rest);
+    // A process whose main thread has ended is a zombie, too, as long as others run.
+    let n_threads = || fs::read_dir(format!("/proc/{pid}/task")).map_or(0, Iterator::count);
+    state.is_some_and(|state| state.starts_with(['Z', 'X'])) && n_threads() <= 1
+}
