@@ -1,4 +1,5 @@
 //! Instructions and registers → memory accesses.
 
+mod boundaries;
 mod cases;
 mod oracle;
