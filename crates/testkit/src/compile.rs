@@ -8,7 +8,7 @@ use std::hash::{Hash as _, Hasher as _};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
-use std::{env, fs, io};
+use std::{env, fmt, fs, io};
 
 use crate::fixture::source_dir;
 use crate::{Fixture, Language, Layout, Variant, have_tool, run_limited};
@@ -28,6 +28,17 @@ pub enum CompileError {
     /// It is there and failed: a reason to fail.
     Failed(String),
 }
+
+impl fmt::Display for CompileError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoCompiler(compiler) => write!(f, "{compiler} is not installed"),
+            Self::Failed(message) => f.write_str(message),
+        }
+    }
+}
+
+impl std::error::Error for CompileError {}
 
 impl From<io::Error> for CompileError {
     fn from(error: io::Error) -> Self {
@@ -105,18 +116,38 @@ impl Fixture {
             .map(|source| {
                 let mut arguments = arguments.clone();
                 arguments.extend(["-shared".into(), "-fPIC".into()]);
-                compile(self.language, source, "so", &arguments, None)
+                compile(self.language, source, ".so", &arguments, None)
             })
             .transpose()?;
         let program = compile(
             self.language,
             &self.source,
-            "bin",
+            "",
             &arguments,
             library.as_deref(),
         )?;
         Ok(Built { program })
     }
+}
+
+/// Compiles a program that is no fixture, in the same way and into the same cache.
+///
+/// # Errors
+/// If the compiler is missing or fails.
+pub fn compile_program(
+    language: Language,
+    source: &Path,
+    flags: &[&str],
+) -> Result<Built, CompileError> {
+    let own = flags.iter().map(|&flag| flag.into());
+    let arguments: Vec<String> = language
+        .flags()
+        .iter()
+        .map(|&flag| flag.into())
+        .chain(own)
+        .collect();
+    let program = compile(language, source, "", &arguments, None)?;
+    Ok(Built { program })
 }
 
 /// Compiles one source into the cache and returns where the result is.
@@ -140,7 +171,7 @@ fn compile(
         fs::read(common)?.hash(&mut hasher);
     }
     let directory = cache_dir().join(format!("{stem}-{:016x}", hasher.finish()));
-    let result = directory.join(format!("{stem}.{extension}"));
+    let result = directory.join(format!("{stem}{extension}"));
     if result.exists() {
         return Ok(result);
     }

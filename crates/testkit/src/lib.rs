@@ -16,11 +16,11 @@ mod run;
 mod skip;
 mod truth;
 
-pub use compile::{Built, CompileError, cache_dir};
+pub use compile::{Built, CompileError, cache_dir, compile_program};
 pub use fixture::{Expected, Fixture, Language, Layout, Party, Variant, fixture, fixtures};
 pub use judge::{Claim, Judgement, judge};
 pub use live::{perf_available, quiet_machine};
 pub use oracle::{nm, symbol_address, tool_output};
 pub use run::{Outcome, run_limited};
-pub use skip::{have_tool, skipped};
+pub use skip::{SKIP_LOG, have_tool, skipped};
 pub use truth::{AccessWanted, Truth, Who, parse_truth};

@@ -1,0 +1,95 @@
+//! The checks of a change, each alone and all together.
+
+use std::env;
+use std::fs;
+use std::time::Instant;
+
+use anyhow::{Result, bail};
+
+use crate::tidy as rules;
+use crate::tools::{cargo, check, install, root, succeeds, target_dir};
+
+/// Tools that tests use as compilers and oracles, with the packages that have them.
+const TEST_TOOLS: [(&str, &str); 4] = [
+    ("gcc", "gcc"),
+    ("g++", "g++"),
+    ("objdump", "binutils"),
+    ("readelf", "binutils"),
+];
+
+/// Everything; the tests come last, so that the last lines are the test runner's.
+pub(crate) fn ci() -> Result<()> {
+    let began = Instant::now();
+    install(&TEST_TOOLS);
+    fmt()?;
+    tidy()?;
+    clippy()?;
+    doc()?;
+    doctest()?;
+    eprintln!(
+        "checks done after {:.0} s, now the tests",
+        began.elapsed().as_secs_f64()
+    );
+    test()
+}
+
+pub(crate) fn fmt() -> Result<()> {
+    check(&mut cargo(&["fmt", "--all", "--check"]))
+}
+
+pub(crate) fn tidy() -> Result<()> {
+    let faults = rules::faults(root())?;
+    for fault in &faults {
+        eprintln!("{fault}");
+    }
+    if !faults.is_empty() {
+        bail!(
+            "{} untidy places; CONTRIBUTING.md has the rules",
+            faults.len()
+        );
+    }
+    Ok(())
+}
+
+pub(crate) fn clippy() -> Result<()> {
+    check(&mut cargo(&[
+        "clippy",
+        "--workspace",
+        "--all-targets",
+        "--",
+        "-D",
+        "warnings",
+    ]))
+}
+
+pub(crate) fn doc() -> Result<()> {
+    check(cargo(&["doc", "--workspace", "--no-deps", "--quiet"]).env("RUSTDOCFLAGS", "-D warnings"))
+}
+
+pub(crate) fn doctest() -> Result<()> {
+    check(&mut cargo(&["test", "--workspace", "--doc", "--quiet"]))
+}
+
+/// All tests but the doctests. Those that were skipped are listed, because test runners hide what passing tests print.
+pub(crate) fn test() -> Result<()> {
+    install(&TEST_TOOLS);
+    let log = target_dir()?.join("skipped-tests.log");
+    let _ = fs::remove_file(&log);
+    let nextest = succeeds(&mut cargo(&["nextest", "--version"]));
+    let mut command = if nextest {
+        cargo(&["nextest", "run", "--workspace"])
+    } else {
+        cargo(&["test", "--workspace", "--lib", "--bins", "--tests"])
+    };
+    let result = check(command.env(hitm_testkit::SKIP_LOG, &log));
+    if let Ok(skipped) = fs::read_to_string(&log) {
+        eprint!("{skipped}");
+        if env::var_os("REQUIRE_ALL").is_none() {
+            eprintln!(
+                "{} tests skipped; REQUIRE_ALL=1 makes that a failure",
+                skipped.lines().count()
+            );
+        }
+    }
+    result
+}

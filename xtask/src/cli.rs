@@ -1,0 +1,114 @@
+//! The tasks and their options.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand, ValueEnum};
+
+use crate::{bench, checks, corpus, lab, nightly};
+
+/// Every CI job of hitm as a command.
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+struct Cli {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// All checks of a change: fmt, tidy, clippy, doc, doctest, test; installs what the tests need.
+    Ci,
+    /// Formatting is rustfmt's.
+    Fmt,
+    /// File lengths, module docs and words that must not be committed.
+    Tidy,
+    /// No lint fires.
+    Clippy,
+    /// The documentation builds without a warning.
+    Doc,
+    /// The examples in the documentation work.
+    Doctest,
+    /// All tests, with nextest where it is installed.
+    Test,
+    /// Tests of the pure crates under Miri; skips visibly without it.
+    Miri,
+    /// Tests of the crates with threads under ThreadSanitizer; skips visibly without a nightly toolchain's sources.
+    Tsan,
+    /// Fuzzes every reader of foreign bytes; skips visibly without cargo-fuzz and a nightly toolchain.
+    Fuzz {
+        /// Seconds per target.
+        #[arg(long, default_value_t = 60)]
+        seconds: u32,
+        /// Only this target.
+        #[arg(long)]
+        only: Option<String>,
+    },
+    /// Runs `hitm run` on a folder of programs of known sharing and compares; exit code 1 if anything is missed.
+    Corpus {
+        /// A folder with a truth.tsv and a Makefile; it is copied, not written to.
+        dir: PathBuf,
+        /// How often each program is run.
+        #[arg(long, default_value_t = 1)]
+        runs: u32,
+        /// Only this program.
+        #[arg(long)]
+        only: Option<String>,
+    },
+    /// Measures hitm itself, as ratios of interleaved runs.
+    Bench {
+        /// What to measure.
+        what: Bench,
+        /// Interleaved runs of each side.
+        #[arg(long, default_value_t = 7)]
+        runs: u32,
+    },
+    /// Builds a lab and prints how to run it, or runs it.
+    Lab {
+        /// Which.
+        lab: lab::Lab,
+        /// Run it under `hitm run`, in both layouts.
+        #[arg(long)]
+        run: bool,
+        /// For how long each layout runs.
+        #[arg(long, default_value_t = 2)]
+        seconds: u32,
+    },
+}
+
+/// What `bench` measures.
+#[derive(Clone, Copy, ValueEnum)]
+enum Bench {
+    /// The slowdown by `hitm run`, the recorder's memory and the recording's size.
+    Overhead,
+    /// The time to report on a recording of 480 thread-seconds.
+    Report,
+    /// The time `hitm run` adds to a command that does nothing.
+    Startup,
+}
+
+/// Runs the task that the command line names.
+pub(crate) fn run() -> Result<ExitCode> {
+    let done = |()| ExitCode::SUCCESS;
+    match Cli::parse().task {
+        Task::Ci => checks::ci().map(done),
+        Task::Fmt => checks::fmt().map(done),
+        Task::Tidy => checks::tidy().map(done),
+        Task::Clippy => checks::clippy().map(done),
+        Task::Doc => checks::doc().map(done),
+        Task::Doctest => checks::doctest().map(done),
+        Task::Test => checks::test().map(done),
+        Task::Miri => nightly::miri().map(done),
+        Task::Tsan => nightly::tsan().map(done),
+        Task::Fuzz { seconds, only } => nightly::fuzz(seconds, only.as_deref()).map(done),
+        Task::Corpus { dir, runs, only } => corpus::run(&dir, runs, only.as_deref()),
+        Task::Bench { what, runs } => match what {
+            Bench::Overhead => bench::overhead(runs),
+            Bench::Report => bench::report(runs),
+            Bench::Startup => bench::startup(runs),
+        }
+        .map(done),
+        Task::Lab { lab, run, seconds } => lab::run(lab, run, seconds).map(done),
+    }
+}
