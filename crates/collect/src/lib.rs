@@ -10,6 +10,7 @@ mod launch;
 pub mod machine;
 mod mapping;
 mod perf;
+pub mod preload;
 mod raw;
 mod recorder;
 mod sampler;

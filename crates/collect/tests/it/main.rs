@@ -1,0 +1,7 @@
+//! Samplers and recorders against real programs.
+#![expect(
+    clippy::unwrap_used,
+    reason = "what fails here fails the test; clippy.toml allows it only inside test functions"
+)]
+
+mod preload;
