@@ -122,14 +122,10 @@ impl Abilities {
             Err(errno) => {
                 let refusal = refusal(errno, &self.settings);
                 let preload = "hitm run --sampler preload -- COMMAND";
-                let next = match refusal.remedy() {
-                    Some(remedy) if self.preload_sampler().works => {
-                        format!("{remedy}  (or: {preload})")
-                    }
-                    Some(remedy) => remedy.to_owned(),
-                    None => preload.to_owned(),
-                };
-                Answer::no(refusal.to_string(), Some(&next))
+                let next = refusal
+                    .remedy()
+                    .or_else(|| self.preload_sampler().works.then_some(preload));
+                Answer::no(refusal.to_string(), next)
             }
         }
     }

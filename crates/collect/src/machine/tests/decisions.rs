@@ -77,9 +77,7 @@ fn paranoid_3_is_told_from_seccomp() {
             machine.settings.perf_event_paranoid = Some(3);
         },
         &[
-            &format!(
-                "perf: kernel.perf_event_paranoid is 3 → {sysctl}  (or: hitm run --sampler preload -- COMMAND)"
-            ),
+            &format!("perf: kernel.perf_event_paranoid is 3 → {sysctl}"),
             &format!("pmu: kernel.perf_event_paranoid is 3; hitm does not need it → {sysctl}"),
             &format!("c2c: no hardware events: kernel.perf_event_paranoid is 3 → {sysctl}"),
             &format!("watchpoints: kernel.perf_event_paranoid is 3 → {sysctl}"),
@@ -94,7 +92,7 @@ fn paranoid_3_is_told_from_seccomp() {
                 machine.settings.seccomp_filter = Some(true);
             },
             &[
-                &format!("perf: {seccomp} → {docker}  (or: hitm run --sampler preload -- COMMAND)"),
+                &format!("perf: {seccomp} → {docker}"),
                 &format!("pmu: {seccomp}; hitm does not need it → {docker}"),
                 &format!("c2c: no hardware events: {seccomp} → {docker}"),
                 &format!("watchpoints: {seccomp} → {docker}"),
