@@ -5,8 +5,14 @@
 
 #![forbid(unsafe_code)]
 
+mod error;
+mod gate;
+mod json;
 mod page;
 mod table;
 mod words;
 
+pub use error::Error;
+pub use gate::{FailOn, LeastShare, gate};
+pub use json::{JSON_VERSION, json, json_schema};
 pub use table::{TableOptions, table};

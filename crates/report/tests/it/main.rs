@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod gate;
+mod json;
 mod reports;
 mod table;
 mod table_120;

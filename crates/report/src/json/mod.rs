@@ -1,0 +1,37 @@
+//! The report for programs: a versioned JSON document.
+//!
+//! Its types are its own, so that a change of the model does not change the document unnoticed. docs/report.schema.json
+//! is generated from them, and docs/report.md explains each value.
+
+mod convert;
+mod document;
+
+use std::io::{self, Write};
+
+use hitm_model::Report;
+use schemars::generate::SchemaSettings;
+
+use document::Document;
+
+/// The version of the document. It grows when a value changes its meaning or goes; new values do not change it, so a
+/// reader should pass over names that it does not know.
+pub const JSON_VERSION: u32 = 1;
+
+/// Renders `report` as JSON, with a line end behind it.
+///
+/// # Errors
+/// If `out` cannot be written to.
+pub fn json(report: &Report, out: &mut impl Write) -> io::Result<()> {
+    serde_json::to_writer_pretty(&mut *out, &Document::from(report))?;
+    writeln!(out)
+}
+
+/// The JSON Schema of what [`json`] writes: the text of docs/report.schema.json.
+#[must_use]
+pub fn json_schema() -> String {
+    let schema = SchemaSettings::draft2020_12()
+        .for_serialize()
+        .into_generator()
+        .into_root_schema_for::<Document>();
+    format!("{:#}\n", schema.to_value())
+}

@@ -1,0 +1,97 @@
+//! `--fail-on`: what is understood, and what fails.
+
+use hitm_model::{Report, Severity, Verdict};
+use hitm_report::{FailOn, gate};
+
+use crate::reports;
+
+#[test]
+fn gates_are_parsed_and_shown_the_same() {
+    let check = |text: &str, shown: &str| {
+        let parsed: FailOn = text.parse().unwrap();
+        assert_eq!(parsed.to_string(), shown, "{text}");
+        assert_eq!(shown.parse::<FailOn>().unwrap(), parsed, "{text}");
+    };
+    check("never", "never");
+    check("any", "any");
+    check("any:0", "any");
+    check("any:5%", "any:5%");
+    check("any:5", "any:5%");
+    check("any:0.5 %", "any:0.5%");
+    check("any:100%", "any:100%");
+    check("false-sharing", "false-sharing");
+    check("false-sharing:12.5%", "false-sharing:12.5%");
+}
+
+#[test]
+fn what_is_not_understood_is_told_with_what_would_be() {
+    let check = |text: &str, expected: &str| {
+        let error = text.parse::<FailOn>().unwrap_err().to_string();
+        assert!(error.starts_with(expected), "{text}: {error}");
+    };
+    check("", "`` is not a gate: use `false-sharing`");
+    check("true-sharing", "`true-sharing` is not a gate");
+    check("Any", "`Any` is not a gate");
+    check("never:5%", "`never` takes no share");
+    for share in ["", "%", "x", "-1", "101", "nan", "inf", "5%%"] {
+        check(
+            &format!("any:{share}"),
+            &format!("`{share}` is not a share from 0 to 100 %: give it as in `--fail-on any:5%`"),
+        );
+    }
+}
+
+fn with(verdict: Verdict, percent: u64, worst_thread: f64) -> Report {
+    let mut report = reports::array();
+    report.findings[0].verdict = verdict;
+    report.findings[0].severity = Severity {
+        samples: percent,
+        thread_samples: 100,
+        worst_thread,
+    };
+    report
+}
+
+#[test]
+fn verdicts_count_or_not() {
+    let check = |verdict, false_sharing, any| {
+        let report = with(verdict, 50, 0.5);
+        assert_eq!(
+            gate(&report, "false-sharing".parse().unwrap()),
+            false_sharing,
+            "{verdict}"
+        );
+        assert_eq!(gate(&report, "any".parse().unwrap()), any, "{verdict}");
+        assert!(!gate(&report, FailOn::Never), "{verdict}");
+    };
+    check(Verdict::FalseSharing, true, true);
+    check(Verdict::Mixed, true, true);
+    check(Verdict::TrueSharing, false, true);
+    check(Verdict::Unproven, false, true);
+    check(Verdict::LockAndData, false, false);
+}
+
+#[test]
+fn the_least_share_is_met_by_all_or_by_one_thread() {
+    let check = |percent, worst_thread, fail_on: &str, expected| {
+        let report = with(Verdict::FalseSharing, percent, worst_thread);
+        assert_eq!(
+            gate(&report, fail_on.parse().unwrap()),
+            expected,
+            "{percent} {worst_thread} {fail_on}"
+        );
+    };
+    check(5, 0.05, "any:5%", true);
+    check(4, 0.04, "any:5%", false);
+    check(4, 0.97, "any:5%", true);
+    check(4, 0.97, "false-sharing:98%", false);
+    check(0, 0.0, "any", true);
+}
+
+#[test]
+fn one_finding_of_many_is_enough_and_none_is_not() {
+    let any = "any".parse().unwrap();
+    assert!(gate(&reports::several(), any));
+    assert!(!gate(&reports::empty(), any));
+    assert!(!gate(&reports::bare(), any));
+}

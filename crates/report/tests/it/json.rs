@@ -1,0 +1,199 @@
+//! The JSON document: what is in it, and that its schema and its documentation are in step.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use hitm_model::Report;
+use hitm_report::{JSON_VERSION, json, json_schema};
+use serde_json::{Value, json};
+
+use crate::reports;
+
+fn document(report: &Report) -> Value {
+    let mut out = Vec::new();
+    json(report, &mut out).unwrap();
+    assert_eq!(out.last(), Some(&b'\n'));
+    serde_json::from_slice(&out).unwrap()
+}
+
+fn docs(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("../../docs")
+        .join(name)
+}
+
+fn schema() -> Value {
+    serde_json::from_str(&json_schema()).unwrap()
+}
+
+/// `UPDATE=1` writes the file anew.
+#[test]
+fn the_schema_file_is_in_step() {
+    let path = docs("report.schema.json");
+    if std::env::var_os("UPDATE").is_some() {
+        std::fs::write(&path, json_schema()).unwrap();
+    }
+    let file = std::fs::read_to_string(&path).unwrap();
+    assert!(
+        file == json_schema(),
+        "docs/report.schema.json is out of step: run `UPDATE=1 cargo test -p hitm-report`, and raise JSON_VERSION if a \
+         value went or changed its meaning"
+    );
+}
+
+#[test]
+fn every_document_is_valid() {
+    let validator = jsonschema::validator_for(&schema()).unwrap();
+    for (name, report) in reports::all() {
+        let document = document(&report);
+        let errors: Vec<_> = validator
+            .iter_errors(&document)
+            .map(|error| error.to_string())
+            .collect();
+        assert_eq!(errors, [""; 0], "{name}");
+    }
+}
+
+#[test]
+fn the_schema_refuses_what_is_wrong() {
+    let validator = jsonschema::validator_for(&schema()).unwrap();
+    let check = |pointer: &str, value: Value| {
+        let mut document = document(&reports::array());
+        *document.pointer_mut(pointer).unwrap() = value;
+        assert!(!validator.is_valid(&document), "{pointer}");
+    };
+    check("/schema", json!("another"));
+    check("/version", json!(JSON_VERSION + 1));
+    check("/findings/0/verdict", json!("bad"));
+    check("/findings/0/lines/0/address", json!(4096));
+    check("/findings/0/lines/0/address", json!("4096"));
+    check("/findings/0/severity", json!({ "samples": 1 }));
+    check("/findings/0/evidence/0/origin", json!("guessed"));
+    check("/totals/samples", json!(-1));
+}
+
+#[test]
+fn every_value_is_explained() {
+    let text = std::fs::read_to_string(docs("report.md")).unwrap();
+    let mut names = BTreeSet::new();
+    collect_names(&schema(), &mut names);
+    assert!(names.len() > 60, "{names:?}");
+    for name in names {
+        assert!(
+            text.contains(&format!("`{name}`")),
+            "docs/report.md does not explain `{name}`"
+        );
+    }
+}
+
+/// Names of properties, and the words of enumerations.
+fn collect_names(schema: &Value, names: &mut BTreeSet<String>) {
+    match schema {
+        Value::Object(object) => {
+            if let Some(Value::Object(properties)) = object.get("properties") {
+                names.extend(properties.keys().cloned());
+            }
+            if let Some(Value::Array(words)) = object.get("enum") {
+                names.extend(words.iter().filter_map(Value::as_str).map(str::to_owned));
+            }
+            object
+                .values()
+                .for_each(|value| collect_names(value, names));
+        }
+        Value::Array(values) => values.iter().for_each(|value| collect_names(value, names)),
+        _ => {}
+    }
+}
+
+#[test]
+fn numbers_and_names_are_those_of_the_report() {
+    let document = document(&reports::adjacent_globals());
+    let check = |pointer: &str, expected: Value| {
+        assert_eq!(document.pointer(pointer), Some(&expected), "{pointer}");
+    };
+    check("/schema", json!("hitm-report"));
+    check("/version", json!(1));
+    check("/run/command/2", json!("it's me"));
+    check("/run/started_unix_ms", json!(1_700_000_000_000_u64));
+    check("/sampler/cost_share", json!(0.026));
+    check("/child", json!({ "code": 0, "signal": null }));
+    check("/totals/unresolved_operands", json!(310));
+    check("/findings/0/verdict", json!("false-sharing"));
+    check("/findings/0/objects/1/name", json!("global_epoch"));
+    check(
+        "/findings/0/objects/1/type",
+        json!("std::atomic<unsigned long>"),
+    );
+    check("/findings/0/objects/1/declared", json!(null));
+    check(
+        "/findings/0/lines/0",
+        json!({ "address": "0x5555555b0040", "samples": 4222 }),
+    );
+    check(
+        "/findings/0/participants/1/threads",
+        json!({ "name": "reader", "tids": [72] }),
+    );
+    check(
+        "/findings/0/participants/1/bytes",
+        json!({ "start": 16, "end": 24 }),
+    );
+    check(
+        "/findings/0/participants/0/access",
+        json!({ "read": true, "write": true, "atomic": false }),
+    );
+    check("/findings/0/participants/1/share", json!(0.97));
+    check(
+        "/findings/0/participants/1/sites/0/frames/1",
+        json!({
+            "function": "Epoch::current",
+            "source": { "file": "/home/dev/src/runtime/epoch.hpp", "line": 20 }
+        }),
+    );
+    check("/findings/0/severity/worst_thread_share", json!(0.97));
+    check(
+        "/findings/0/evidence/0",
+        json!({
+            "origin": "sampled",
+            "samples": 4222,
+            "met": 3101,
+            "met_disjoint": 3100,
+            "met_overlapping": 1,
+            "met_on_other_cpu": 3377,
+            "window_ns": 2_000_000,
+            "plain_writes_only": false
+        }),
+    );
+    check("/findings/0/advice/kind", json!("isolate-written"));
+}
+
+#[test]
+fn caveats_and_the_childs_end_are_told() {
+    let document = document(&reports::stripped());
+    assert_eq!(document["child"], json!({ "code": null, "signal": 11 }));
+    let codes: Vec<_> = document["caveats"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|caveat| &caveat["code"])
+        .collect();
+    assert_eq!(codes, ["sampler-fallback", "few-samples", "stripped"]);
+    for caveat in document["caveats"].as_array().unwrap() {
+        for part in ["observation", "cause", "remedy"] {
+            assert!(!caveat[part].as_str().unwrap().is_empty(), "{caveat}");
+        }
+    }
+    assert_eq!(document["sampler"]["cost_share"], Value::Null);
+    assert_eq!(document["findings_below_min_share"], json!(1));
+}
+
+#[test]
+fn numbers_that_json_does_not_have_do_not_appear() {
+    let mut report = reports::array();
+    report.findings[0].severity.worst_thread = f64::NAN;
+    report.totals.co_running = Some(f64::INFINITY);
+    if let Some(sampler) = &mut report.sampler {
+        sampler.period = hitm_model::Nanos(0);
+    }
+    let validator = jsonschema::validator_for(&schema()).unwrap();
+    assert!(validator.is_valid(&document(&report)));
+}
