@@ -10,3 +10,7 @@
 pub mod debug;
 pub mod decode;
 pub mod image;
+
+mod error;
+
+pub use error::BinaryError;

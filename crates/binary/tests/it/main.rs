@@ -2,4 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod debug;
 mod decode;
+mod image;
+mod program;

@@ -1,0 +1,75 @@
+//! Where in the source an instruction is, through all functions inlined there.
+
+use std::rc::Rc;
+
+use hitm_model::{SourceFrame, SourceLine, Svma};
+
+use super::DebugInfo;
+use super::names;
+use crate::image::demangle;
+
+impl DebugInfo<'_> {
+    /// The function at an instruction and those it is inlined into, innermost first; empty where nothing is known.
+    ///
+    /// For a return address pass the address before it: the call may be the last instruction of its line.
+    #[must_use]
+    pub fn source_frames(&self, svma: Svma) -> Vec<SourceFrame> {
+        if let Some(known) = self.frames.borrow().get(&svma.0) {
+            return known.to_vec();
+        }
+        let frames: Rc<[SourceFrame]> = self.find_frames(svma.0).into();
+        self.frames.borrow_mut().insert(svma.0, Rc::clone(&frames));
+        frames.to_vec()
+    }
+
+    fn find_frames(&self, svma: u64) -> Vec<SourceFrame> {
+        let mut found = Vec::new();
+        if let Some(lines) = &self.lines
+            && let Ok(mut frames) = lines.find_frames(svma).skip_all_loads()
+        {
+            while let Ok(Some(frame)) = frames.next() {
+                let function = frame
+                    .function
+                    .and_then(|name| Some(function_name(&name.raw_name().ok()?)));
+                found.push((function, frame.location.as_ref().map(line_of)));
+            }
+        }
+        if found.is_empty() {
+            found.push((None, None));
+        }
+        // Where only lines are known, the symbol tells the function.
+        let outermost = found.len() - 1;
+        let symbol = || Some(function_name(&self.image.symbol_at(Svma(svma))?.raw));
+        found
+            .into_iter()
+            .enumerate()
+            .filter_map(|(at, (function, line))| {
+                let function = function.or_else(|| symbol().filter(|_| at == outermost));
+                if function.is_none() && line.is_none() {
+                    return None;
+                }
+                Some(SourceFrame {
+                    function: function.unwrap_or_else(|| "?".to_owned()),
+                    line,
+                })
+            })
+            .collect()
+    }
+}
+
+fn line_of(location: &addr2line::Location<'_>) -> SourceLine {
+    SourceLine {
+        file: location.file.unwrap_or("?").to_owned(),
+        line: location.line.unwrap_or(0),
+    }
+}
+
+/// A function's name without hash, parameters and the modules of the standard library.
+pub(super) fn function_name(raw: &str) -> String {
+    let name = demangle(raw);
+    if raw.starts_with("_R") || (raw.starts_with("_ZN") && raw.contains("17h")) {
+        names::rust_function(&name)
+    } else {
+        name.into_owned()
+    }
+}

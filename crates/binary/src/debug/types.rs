@@ -1,0 +1,448 @@
+//! Types as the analysis needs them: what they are made of, how large they are, what they are called.
+
+use std::ops::ControlFlow;
+use std::rc::Rc;
+
+use gimli::{AttributeValue, DwTag, Operation};
+
+use super::index::hash;
+use super::names;
+use super::units::{Die, DieId, Language, MOST_STEPS, Units};
+use super::{DebugInfo, TypeId};
+
+/// One type, read from its entry.
+#[derive(Debug, Clone)]
+pub(super) struct Type {
+    /// The name in the source, without namespaces.
+    pub(super) name: Option<String>,
+    pub(super) size: Option<u64>,
+    pub(super) shape: Shape,
+    /// Whether it belongs to the standard library of its language.
+    pub(super) standard: bool,
+    pub(super) language: Language,
+}
+
+#[derive(Debug, Clone)]
+pub(super) enum Shape {
+    /// A number, a character, an enumeration without data, a function.
+    Scalar,
+    /// A pointer or reference; `None` to `void`.
+    Pointer(Option<DieId>),
+    /// Dimensions outermost first, `None` where the count is not known.
+    Array {
+        element: DieId,
+        dimensions: Vec<Option<u64>>,
+    },
+    Record(Rc<Record>),
+    /// Another name for a type, or the type qualified (`const`, `volatile`, `_Atomic`); `None` is `void`.
+    Alias(DwTag, Option<DieId>),
+}
+
+/// A structure, class, union or an enumeration with data.
+#[derive(Debug, Default)]
+pub(super) struct Record {
+    pub(super) members: Vec<Member>,
+    pub(super) variants: Vec<Variant>,
+    /// Types that it is generic over.
+    pub(super) parameters: Vec<DieId>,
+    pub(super) union: bool,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Member {
+    pub(super) name: Option<String>,
+    pub(super) ty: DieId,
+    /// In bytes; for a bit field, of the unit that stores it.
+    pub(super) offset: u64,
+    /// First bit, from the start of the record, and number of bits.
+    pub(super) bits: Option<(u64, u64)>,
+    pub(super) base_class: bool,
+    /// The number that tells which variant of an enumeration it is.
+    pub(super) discriminant: bool,
+}
+
+#[derive(Debug)]
+pub(super) struct Variant {
+    pub(super) members: Vec<Member>,
+}
+
+/// More members than this are not read.
+const MOST_MEMBERS: usize = 1 << 16;
+
+impl<'i> DebugInfo<'i> {
+    /// The type's name as people write it.
+    ///
+    /// Modules of Rust's standard library are left out (`AtomicU64`), other modules too where the name means one type
+    /// only.
+    #[must_use]
+    pub fn type_name(&self, ty: TypeId) -> String {
+        self.name_of(Some(ty.0), 0)
+    }
+
+    /// The type's size in bytes, if it has one.
+    #[must_use]
+    pub fn type_size(&self, ty: TypeId) -> Option<u64> {
+        self.size_of(ty.0)
+    }
+
+    /// What a pointer or reference points to.
+    #[must_use]
+    pub fn pointee(&self, ty: TypeId) -> Option<TypeId> {
+        match self.ty(self.bare(ty.0)?)?.shape {
+            Shape::Pointer(target) => target.map(TypeId),
+            _ => None,
+        }
+    }
+
+    /// The type behind an entry, read once.
+    pub(super) fn ty(&self, id: DieId) -> Option<Rc<Type>> {
+        if let Some(known) = self.types.borrow().get(&id) {
+            return known.clone();
+        }
+        let read = self.units.die(id).and_then(|die| self.read(&die));
+        let read = read.map(Rc::new);
+        self.types.borrow_mut().insert(id, read.clone());
+        read
+    }
+
+    /// The type without other names and qualifiers, completed where it is only declared; `None` for `void`.
+    pub(super) fn bare(&self, id: DieId) -> Option<DieId> {
+        let mut at = id;
+        for _ in 0..MOST_STEPS {
+            match self.ty(at)?.shape {
+                Shape::Alias(_, Some(target)) => at = target,
+                Shape::Alias(_, None) => return None,
+                _ => return Some(at),
+            }
+        }
+        None
+    }
+
+    pub(super) fn size_of(&self, id: DieId) -> Option<u64> {
+        let mut at = id;
+        let mut factor: u64 = 1;
+        for _ in 0..MOST_STEPS {
+            let ty = self.ty(at)?;
+            match (&ty.shape, ty.size) {
+                (Shape::Alias(_, target), _) => at = (*target)?,
+                (_, Some(size)) => return size.checked_mul(factor),
+                (
+                    Shape::Array {
+                        element,
+                        dimensions,
+                    },
+                    None,
+                ) => {
+                    for count in dimensions {
+                        factor = factor.checked_mul((*count)?)?;
+                    }
+                    at = *element;
+                }
+                (Shape::Pointer(_), None) => return factor.checked_mul(8),
+                _ => return None,
+            }
+        }
+        None
+    }
+
+    fn read(&self, die: &Die<'_, 'i>) -> Option<Type> {
+        let tag = die.tag();
+        let inner = die.target(gimli::DW_AT_type);
+        let language = self.units.language(die.number);
+        let mut standard = false;
+        let shape = match tag {
+            gimli::DW_TAG_typedef
+            | gimli::DW_TAG_const_type
+            | gimli::DW_TAG_volatile_type
+            | gimli::DW_TAG_restrict_type
+            | gimli::DW_TAG_atomic_type
+            | gimli::DW_TAG_packed_type
+            | gimli::DW_TAG_immutable_type
+            | gimli::DW_TAG_shared_type => Shape::Alias(tag, inner),
+            gimli::DW_TAG_pointer_type
+            | gimli::DW_TAG_reference_type
+            | gimli::DW_TAG_rvalue_reference_type => Shape::Pointer(inner),
+            gimli::DW_TAG_array_type => Shape::Array {
+                element: inner?,
+                dimensions: dimensions(die),
+            },
+            gimli::DW_TAG_structure_type
+            | gimli::DW_TAG_class_type
+            | gimli::DW_TAG_union_type
+            | gimli::DW_TAG_interface_type => {
+                if let Some(complete) = self.completed(die) {
+                    Shape::Alias(gimli::DW_TAG_typedef, Some(complete))
+                } else {
+                    standard = self.is_standard(die, language);
+                    Shape::Record(Rc::new(record(die)))
+                }
+            }
+            gimli::DW_TAG_base_type
+            | gimli::DW_TAG_enumeration_type
+            | gimli::DW_TAG_unspecified_type
+            | gimli::DW_TAG_subroutine_type
+            | gimli::DW_TAG_ptr_to_member_type => Shape::Scalar,
+            _ => return None,
+        };
+        let size = die.number(gimli::DW_AT_byte_size);
+        Some(Type {
+            name: die.name().map(|name| name.into_owned()),
+            size: size.or_else(|| Some(die.number(gimli::DW_AT_bit_size)?.div_ceil(8))),
+            shape,
+            standard,
+            language,
+        })
+    }
+
+    /// The definition that a mere declaration stands for: by the signature of its type unit, or by its name.
+    fn completed(&self, die: &Die<'_, 'i>) -> Option<DieId> {
+        if let Some(by_signature) = die.target(gimli::DW_AT_signature) {
+            return (by_signature != die.id()).then_some(by_signature);
+        }
+        if !die.flag(gimli::DW_AT_declaration) {
+            return None;
+        }
+        let path = self.qualified(die);
+        let complete = *self.index().definitions.get(&hash(&path))?;
+        (complete != die.id()).then_some(complete)
+    }
+
+    fn is_standard(&self, die: &Die<'_, 'i>, language: Language) -> bool {
+        let path = self.scope_path(die);
+        let root = path.split("::").next().unwrap_or_default();
+        match language {
+            Language::Rust => matches!(root, "core" | "alloc" | "std"),
+            Language::Cpp => matches!(root, "std" | "__gnu_cxx" | "__cxxabiv1"),
+            Language::Other => false,
+        }
+    }
+
+    pub(super) fn name_of(&self, id: Option<DieId>, depth: usize) -> String {
+        let Some(id) = id else {
+            return "void".to_owned();
+        };
+        let Some(ty) = self.ty(id).filter(|_| depth < 16) else {
+            return "?".to_owned();
+        };
+        let inner = |id: Option<DieId>| self.name_of(id, depth + 1);
+        match (&ty.shape, &ty.name) {
+            (Shape::Alias(tag, target), name) => match (*tag, name) {
+                (gimli::DW_TAG_typedef, Some(name)) => name.clone(),
+                (gimli::DW_TAG_const_type, _) => format!("const {}", inner(*target)),
+                (gimli::DW_TAG_volatile_type, _) => format!("volatile {}", inner(*target)),
+                (gimli::DW_TAG_atomic_type, _) => format!("_Atomic {}", inner(*target)),
+                _ => inner(*target),
+            },
+            (Shape::Pointer(_), Some(name)) => self.readable(name, ty.language),
+            (Shape::Pointer(target), None) => {
+                let reference = self
+                    .units
+                    .die(id)
+                    .is_some_and(|die| die.tag() != gimli::DW_TAG_pointer_type);
+                let mark = if reference { '&' } else { '*' };
+                format!("{} {mark}", inner(*target)).replace("* *", "**")
+            }
+            (
+                Shape::Array {
+                    element,
+                    dimensions,
+                },
+                _,
+            ) => array_name(
+                &inner(Some(*element)),
+                dimensions,
+                ty.language == Language::Rust,
+            ),
+            (Shape::Record(record), None) => {
+                let what = if record.union { "union" } else { "struct" };
+                format!("(anonymous {what})")
+            }
+            (Shape::Record(_), Some(name)) => {
+                let path = self
+                    .units
+                    .die(id)
+                    .map_or_else(|| name.clone(), |die| self.qualified(&die));
+                self.record_name(&ty, name, &path)
+            }
+            (Shape::Scalar, Some(name)) => self.readable(name, ty.language),
+            (Shape::Scalar, None) => "(function)".to_owned(),
+        }
+    }
+
+    fn record_name(&self, ty: &Type, name: &str, path: &str) -> String {
+        match ty.language {
+            Language::Rust if ty.standard => self.readable(name, ty.language),
+            // A variant or a closure says nothing without what it is of.
+            Language::Rust if !name.starts_with('{') && self.index().is_unambiguous(path, name) => {
+                self.readable(name, ty.language)
+            }
+            _ => self.readable(path, ty.language),
+        }
+    }
+
+    fn readable(&self, name: &str, language: Language) -> String {
+        match language {
+            Language::Rust => names::rust_type(name),
+            Language::Cpp => names::cpp_type(name),
+            Language::Other => name.to_owned(),
+        }
+    }
+}
+
+fn array_name(element: &str, dimensions: &[Option<u64>], rust: bool) -> String {
+    let count = |count: &Option<u64>| count.map_or_else(String::new, |count| count.to_string());
+    if rust {
+        dimensions.iter().rev().fold(element.to_owned(), |name, n| {
+            format!("[{name}; {}]", count(n))
+        })
+    } else {
+        let counts: String = dimensions
+            .iter()
+            .map(|n| format!("[{}]", count(n)))
+            .collect();
+        format!("{element}{counts}")
+    }
+}
+
+fn dimensions(die: &Die<'_, '_>) -> Vec<Option<u64>> {
+    let mut dimensions = Vec::new();
+    die.each_child(|child| {
+        if child.tag() == gimli::DW_TAG_subrange_type {
+            let lower = child.number(gimli::DW_AT_lower_bound).unwrap_or(0);
+            let upper = || {
+                // An array without elements has the bound −1, in any width.
+                let value = child.value(gimli::DW_AT_upper_bound)?;
+                let upper = value.sdata_value()?.checked_add(1)?;
+                Some(upper.max(0).cast_unsigned().saturating_sub(lower))
+            };
+            dimensions.push(child.number(gimli::DW_AT_count).or_else(upper));
+        }
+        match dimensions.len() {
+            0..16 => ControlFlow::Continue(()),
+            _ => ControlFlow::Break(()),
+        }
+    });
+    if dimensions.is_empty() {
+        dimensions.push(None);
+    }
+    dimensions
+}
+
+fn record(die: &Die<'_, '_>) -> Record {
+    let mut record = Record {
+        union: die.tag() == gimli::DW_TAG_union_type,
+        ..Record::default()
+    };
+    die.each_child(|child| {
+        match child.tag() {
+            gimli::DW_TAG_member | gimli::DW_TAG_inheritance => {
+                record.members.extend(member(&child));
+            }
+            gimli::DW_TAG_variant_part => variants(&child, &mut record),
+            gimli::DW_TAG_template_type_parameter => {
+                record.parameters.extend(child.target(gimli::DW_AT_type));
+            }
+            _ => {}
+        }
+        match record.members.len() {
+            0..MOST_MEMBERS => ControlFlow::Continue(()),
+            _ => ControlFlow::Break(()),
+        }
+    });
+    record
+}
+
+fn variants(part: &Die<'_, '_>, record: &mut Record) {
+    part.each_child(|child| {
+        match child.tag() {
+            gimli::DW_TAG_member => record.members.extend(member(&child).map(|member| Member {
+                discriminant: true,
+                ..member
+            })),
+            gimli::DW_TAG_variant => {
+                let mut members = Vec::new();
+                child.each_child(|child| {
+                    members.extend(member(&child));
+                    ControlFlow::Continue(())
+                });
+                record.variants.push(Variant { members });
+            }
+            _ => {}
+        }
+        match record.variants.len() {
+            0..MOST_MEMBERS => ControlFlow::Continue(()),
+            _ => ControlFlow::Break(()),
+        }
+    });
+}
+
+/// A member that has a place in its record: neither a static one nor a virtual base class, whose place varies.
+fn member(die: &Die<'_, '_>) -> Option<Member> {
+    if die.flag(gimli::DW_AT_external) || die.flag(gimli::DW_AT_declaration) {
+        return None;
+    }
+    let ty = die.target(gimli::DW_AT_type)?;
+    let stated = match die.value(gimli::DW_AT_data_member_location) {
+        None => 0,
+        Some(AttributeValue::Exprloc(expression)) => {
+            let mut operations = expression.operations(die.unit.encoding());
+            match (operations.next(), operations.next()) {
+                (Ok(Some(Operation::PlusConstant { value })), Ok(None)) => value,
+                _ => return None,
+            }
+        }
+        Some(value) => value.udata_value()?,
+    };
+    let (offset, bits) = match die.number(gimli::DW_AT_bit_size) {
+        None => (stated, None),
+        Some(bits) => bit_field(die, stated, bits, ty)?,
+    };
+    Some(Member {
+        name: die.name().map(|name| name.into_owned()),
+        ty,
+        offset,
+        bits,
+        base_class: die.tag() == gimli::DW_TAG_inheritance,
+        discriminant: false,
+    })
+}
+
+/// Offset of the unit that stores a bit field, and its bits from the start of the record.
+#[expect(clippy::type_complexity, reason = "the two values of one member")]
+fn bit_field(
+    die: &Die<'_, '_>,
+    stated: u64,
+    bits: u64,
+    ty: DieId,
+) -> Option<(u64, Option<(u64, u64)>)> {
+    let unit_size = die
+        .number(gimli::DW_AT_byte_size)
+        .or_else(|| base_size(die.units, ty))?
+        .max(1);
+    let first = match (
+        die.number(gimli::DW_AT_data_bit_offset),
+        die.number(gimli::DW_AT_bit_offset),
+    ) {
+        (Some(first), _) => first.checked_add(stated.checked_mul(8)?)?,
+        // The old form counts from the most significant bit of the storage unit.
+        (None, Some(from_top)) => stated
+            .checked_add(unit_size)?
+            .checked_mul(8)?
+            .checked_sub(from_top.checked_add(bits)?)?,
+        (None, None) => stated.checked_mul(8)?,
+    };
+    let unit_at = first / 8 / unit_size * unit_size;
+    Some((unit_at, Some((first, bits))))
+}
+
+fn base_size(units: &Units<'_>, ty: DieId) -> Option<u64> {
+    let mut at = ty;
+    for _ in 0..MOST_STEPS {
+        let die = units.die(at)?;
+        if let Some(size) = die.number(gimli::DW_AT_byte_size) {
+            return Some(size);
+        }
+        at = die.target(gimli::DW_AT_type)?;
+    }
+    None
+}

@@ -1,0 +1,146 @@
+//! One ELF file: its headers, and bytes by address.
+
+use object::LittleEndian as LE;
+use object::elf::{self, FileHeader64, ProgramHeader64, SectionHeader64};
+use object::read::elf::{FileHeader, ProgramHeader, SectionHeader, SectionTable, SymbolTable};
+
+use crate::BinaryError;
+
+pub(crate) type Header = FileHeader64<LE>;
+pub(crate) type Segment = ProgramHeader64<LE>;
+pub(crate) type Section = SectionHeader64<LE>;
+
+/// The headers of one ELF file; everything borrows the file's bytes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Elf<'d> {
+    pub(crate) bytes: &'d [u8],
+    pub(crate) segments: &'d [Segment],
+    pub(crate) sections: Option<SectionTable<'d, Header>>,
+    pub(crate) damage: Option<&'static str>,
+}
+
+impl<'d> Elf<'d> {
+    /// The program headers must be readable; without section headers there is less information.
+    pub(crate) fn parse(bytes: &'d [u8]) -> Result<Self, BinaryError> {
+        let Some(ident) = bytes.get(..20) else {
+            return Err(BinaryError::NotElf);
+        };
+        if ident[..4] != elf::ELFMAG {
+            return Err(BinaryError::NotElf);
+        }
+        if ident[4] == 1 {
+            return Err(BinaryError::Not64Bit);
+        }
+        let little = ident[5] != 2;
+        let half = |at: usize| {
+            let pair = [ident[at], ident[at + 1]];
+            if little {
+                u16::from_le_bytes(pair)
+            } else {
+                u16::from_be_bytes(pair)
+            }
+        };
+        let (kind, machine) = (half(16), half(18));
+        if machine != elf::EM_X86_64.0 || !little {
+            return Err(BinaryError::ForeignMachine { machine });
+        }
+        if kind != elf::ET_EXEC.0 && kind != elf::ET_DYN.0 {
+            return Err(BinaryError::NotLinked { kind });
+        }
+        let damaged = |what| move |source| BinaryError::Damaged { what, source };
+        let header = Header::parse(bytes).map_err(damaged("header"))?;
+        let segments = header
+            .program_headers(LE, bytes)
+            .map_err(damaged("program headers"))?;
+        let sections = header.sections(LE, bytes);
+        Ok(Self {
+            bytes,
+            segments,
+            damage: sections.is_err().then_some("section headers"),
+            sections: sections.ok().filter(|table| !table.is_empty()),
+        })
+    }
+
+    /// The sections that are part of the process's memory, without the templates of thread-locals in `.tbss`, whose
+    /// addresses are others' too.
+    pub(crate) fn loaded_sections(&self) -> impl Iterator<Item = &'d Section> + use<'d> {
+        let headers: &'d [Section] = self.sections.map_or(&[], |table| table.iter().as_slice());
+        headers.iter().filter(|section| {
+            let tls_bss = flagged(section, elf::SHF_TLS) && section.sh_type(LE) == elf::SHT_NOBITS;
+            flagged(section, elf::SHF_ALLOC) && !tls_bss
+        })
+    }
+
+    /// The loaded section that holds an address.
+    pub(crate) fn section_at(&self, svma: u64) -> Option<&'d Section> {
+        self.loaded_sections().find(|section| {
+            svma.checked_sub(section.sh_addr.get(LE))
+                .is_some_and(|offset| offset < section.sh_size.get(LE))
+        })
+    }
+
+    /// A section's name.
+    pub(crate) fn name_of(&self, section: &'d Section) -> Option<&'d str> {
+        let name = self.sections?.section_name(LE, section).ok()?;
+        std::str::from_utf8(name).ok()
+    }
+
+    /// The section of a name.
+    pub(crate) fn section(&self, name: &[u8]) -> Option<&'d Section> {
+        Some(self.sections?.section_by_name(LE, name)?.1)
+    }
+
+    /// The file's bytes of a section.
+    pub(crate) fn data_of(&self, section: &'d Section) -> Option<&'d [u8]> {
+        section.data(LE, self.bytes).ok()
+    }
+
+    /// A symbol table, if it has any symbol.
+    pub(crate) fn symbols(&self, kind: elf::SectionType) -> Option<SymbolTable<'d, Header>> {
+        let table = self.sections?.symbols(LE, self.bytes, kind).ok()?;
+        (!table.is_empty()).then_some(table)
+    }
+
+    /// The segments that are mapped.
+    pub(crate) fn loads(&self) -> impl Iterator<Item = &'d Segment> + use<'d> {
+        self.segments
+            .iter()
+            .filter(|segment| segment.p_type(LE) == elf::PT_LOAD)
+    }
+
+    /// The file's bytes from an address to the end of its segment.
+    pub(crate) fn bytes_from(&self, svma: u64) -> Option<&'d [u8]> {
+        self.loads().find_map(|segment| {
+            let offset = svma.checked_sub(segment.p_vaddr.get(LE))?;
+            let data = segment.data(LE, self.bytes).ok()?;
+            data.get(usize::try_from(offset).ok()?..)
+                .filter(|rest| !rest.is_empty())
+        })
+    }
+
+    /// The build-id note.
+    pub(crate) fn build_id(&self) -> Option<&'d [u8]> {
+        let in_sections = self
+            .sections
+            .into_iter()
+            .flat_map(|table| table.iter())
+            .filter_map(|section| section.notes(LE, self.bytes).ok()?);
+        let in_segments = self
+            .segments
+            .iter()
+            .filter_map(|segment| segment.notes(LE, self.bytes).ok()?);
+        in_sections.chain(in_segments).find_map(|mut notes| {
+            while let Ok(Some(note)) = notes.next() {
+                if note.name() == elf::ELF_NOTE_GNU && note.n_type(LE) == elf::NT_GNU_BUILD_ID {
+                    return Some(note.desc());
+                }
+            }
+            None
+        })
+    }
+}
+
+/// Whether a section has a flag.
+pub(crate) fn flagged(section: &Section, flag: elf::SectionFlags) -> bool {
+    section.sh_flags.get(LE).0 & flag.0 != 0
+}

@@ -1,0 +1,40 @@
+//! Function bounds from the tables of the unwinder, which stripping leaves in place.
+
+use gimli::{
+    BaseAddresses, EhFrame, EhFrameHdr, EndianSlice, LittleEndian, Pointer, UnwindSection,
+};
+use object::LittleEndian as LE;
+use object::elf;
+use object::read::elf::ProgramHeader;
+
+use super::elf::Elf;
+
+/// Start and end of the code around `svma` that one entry of `.eh_frame` describes.
+///
+/// A compiler may split a function into several such parts (`.cold`); the linker's stubs in `.plt` share one.
+pub(crate) fn function_at(elf: &Elf<'_>, svma: u64) -> Option<(u64, u64)> {
+    let segment = elf
+        .segments
+        .iter()
+        .find(|segment| segment.p_type(LE) == elf::PT_GNU_EH_FRAME)?;
+    let header_at = segment.p_vaddr.get(LE);
+    let data = segment.data(LE, elf.bytes).ok()?;
+    let bases = BaseAddresses::default().set_eh_frame_hdr(header_at);
+    let header = EhFrameHdr::new(data, LittleEndian).parse(&bases, 8).ok()?;
+    let Pointer::Direct(frames_at) = header.eh_frame_ptr() else {
+        return None;
+    };
+    let frames: EhFrame<EndianSlice<'_, LittleEndian>> =
+        EhFrame::new(elf.bytes_from(frames_at)?, LittleEndian);
+    let bases = bases.set_eh_frame(frames_at);
+    let Pointer::Direct(entry_at) = header.table()?.lookup(svma, &bases).ok()? else {
+        return None;
+    };
+    let offset = usize::try_from(entry_at.checked_sub(frames_at)?).ok()?;
+    let entry = frames
+        .fde_from_offset(&bases, offset.into(), EhFrame::cie_from_offset)
+        .ok()?;
+    let start = entry.initial_address();
+    let end = start.checked_add(entry.len())?;
+    (start <= svma && svma < end).then_some((start, end))
+}

@@ -1,0 +1,4 @@
+//! What the debug information says.
+
+mod globals;
+mod lines;
