@@ -23,15 +23,40 @@ pub(crate) const HEADER_BYTES: usize = MAGIC.len() + 4;
 /// The first bytes of a block. No text has the first one, and no pointer or small number has all of them.
 pub(crate) const MARKER: [u8; 4] = [0xf5, b'B', b'L', b'K'];
 
-/// Marker, payload length, checksum.
-pub(crate) const BLOCK_HEADER_BYTES: usize = MARKER.len() + 4 + 4;
+/// Marker, payload length, checksum of these two, checksum of the payload.
+///
+/// The first checksum makes a damaged recording cheap to read: where it is right, the length is too, and the block is
+/// passed over in one step; where it is wrong, no payload is looked at.
+pub(crate) const BLOCK_HEADER_BYTES: usize = MARKER.len() + 4 + 4 + 4;
 
-/// The CRC-32 of a block: over the four bytes of its length, then its payload.
-pub(crate) fn checksum(length: [u8; 4], payload: &[u8]) -> u32 {
-    let mut hasher = crc32fast::Hasher::new();
-    hasher.update(&length);
-    hasher.update(payload);
-    hasher.finalize()
+/// The header of a block; `None` where the payload is too long for one.
+pub(crate) fn block_header(payload: &[u8]) -> Option<[u8; BLOCK_HEADER_BYTES]> {
+    if payload.len() > MAX_PAYLOAD_BYTES {
+        return None;
+    }
+    let mut header = [0; BLOCK_HEADER_BYTES];
+    header[..4].copy_from_slice(&MARKER);
+    header[4..8].copy_from_slice(&(payload.len() as u32).to_le_bytes());
+    let own = crc32fast::hash(&header[..8]);
+    header[8..12].copy_from_slice(&own.to_le_bytes());
+    header[12..].copy_from_slice(&crc32fast::hash(payload).to_le_bytes());
+    Some(header)
+}
+
+/// The length of the payload in a block's header; `None` where it is not one.
+pub(crate) fn payload_length(header: &[u8; BLOCK_HEADER_BYTES]) -> Option<usize> {
+    let length = field(header, 4) as usize;
+    let is_one = header.starts_with(&MARKER) && crc32fast::hash(&header[..8]) == field(header, 8);
+    (is_one && length <= MAX_PAYLOAD_BYTES).then_some(length)
+}
+
+/// Whether `payload` is the one that `header` was written for.
+pub(crate) fn is_sound(header: &[u8; BLOCK_HEADER_BYTES], payload: &[u8]) -> bool {
+    crc32fast::hash(payload) == field(header, 12)
+}
+
+fn field(header: &[u8; BLOCK_HEADER_BYTES], at: usize) -> u32 {
+    u32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]])
 }
 
 /// The header of a recording written here.

@@ -8,8 +8,8 @@ use hitm_model::{Caveat, Event};
 use crate::Error;
 use crate::decode::{Cursor, event};
 use crate::format::{
-    BLOCK_BYTES, BLOCK_HEADER_BYTES, HEADER_BYTES, MARKER, MAX_PAYLOAD_BYTES, VERSION, checksum,
-    version,
+    BLOCK_BYTES, BLOCK_HEADER_BYTES, HEADER_BYTES, MARKER, MAX_PAYLOAD_BYTES, VERSION, is_sound,
+    payload_length, version,
 };
 
 /// What was wrong with a recording, as far as it has been read.
@@ -114,34 +114,29 @@ impl<R: Read> Reader<R> {
 
     /// Goes to the next sound block, past damage; `None` at the end of the recording.
     fn next_block(&mut self) -> Option<Range<usize>> {
-        // Where the block after a damaged one begins, if the damaged one's length can be believed: a second damaged
-        // block there counts by itself.
-        let mut expected = 0;
-        let mut in_damage = false;
-        let mut cut = false;
+        let mut searching = false;
         loop {
             match self.source.block() {
-                Block::Sound(payload) => {
-                    // What looked like the cut end of the recording was damage after all.
-                    self.damage.damaged_blocks += u64::from(cut && !in_damage);
-                    return Some(payload);
+                Block::Sound(payload) => return Some(payload),
+                Block::Damaged => {
+                    self.damage.damaged_blocks += 1;
+                    searching = false;
                 }
-                Block::Nothing => {
-                    self.damage.truncated = cut || !self.ended || self.source.error.is_some();
+                Block::NotOne => {
+                    // What is passed over in search of a marker counts once.
+                    self.damage.damaged_blocks += u64::from(!searching);
+                    searching = true;
+                    self.source.skip_to_marker();
+                }
+                Block::Cut => {
+                    self.damage.truncated = true;
                     return None;
                 }
-                Block::Cut => cut = true,
-                Block::Damaged { bytes } => {
-                    if !in_damage || expected == 0 {
-                        self.damage.damaged_blocks += 1;
-                        in_damage = true;
-                        expected = bytes;
-                    }
+                Block::Nothing => {
+                    self.damage.truncated = !self.ended || self.source.error.is_some();
+                    return None;
                 }
             }
-            let skipped = self.source.skip_to_marker();
-            // Once the expected place is behind us, it is of no use: zero would match, so it stays out of reach.
-            expected = expected.checked_sub(skipped).unwrap_or(usize::MAX);
         }
     }
 }
@@ -194,9 +189,11 @@ pub fn read_slice(bytes: &[u8]) -> Result<(Vec<Event>, Damage), Error> {
 enum Block {
     /// A block whose payload is here in the buffer; the source is past it.
     Sound(Range<usize>),
-    /// A block, or something else, that cannot be used, and how long it says it is. The source is still before it.
-    Damaged { bytes: usize },
-    /// The start of a block that does not end before the recording does. The source is still before it.
+    /// A block whose payload is damaged; the source is past it.
+    Damaged,
+    /// No block; the source is still here.
+    NotOne,
+    /// The start of a block that does not end before the recording does.
     Cut,
     /// The end of the recording.
     Nothing,
@@ -252,64 +249,51 @@ impl<R: Read> Source<R> {
         if unread.is_empty() {
             return Block::Nothing;
         }
-        let Some(header) = unread.first_chunk::<BLOCK_HEADER_BYTES>() else {
+        let Some(&header) = unread.first_chunk::<BLOCK_HEADER_BYTES>() else {
             let marker = &unread[..unread.len().min(MARKER.len())];
             return if MARKER.starts_with(marker) {
                 Block::Cut
             } else {
-                Block::Damaged {
-                    bytes: unread.len(),
-                }
+                Block::NotOne
             };
         };
-        let [marker @ .., l0, l1, l2, l3, c0, c1, c2, c3] = header;
-        if *marker != MARKER {
-            return Block::Damaged { bytes: usize::MAX };
-        }
-        let length = [*l0, *l1, *l2, *l3];
-        let crc = u32::from_le_bytes([*c0, *c1, *c2, *c3]);
-        let payload = u32::from_le_bytes(length) as usize;
-        if payload > MAX_PAYLOAD_BYTES {
-            return Block::Damaged { bytes: usize::MAX };
-        }
-        let whole = BLOCK_HEADER_BYTES + payload;
+        let Some(length) = payload_length(&header) else {
+            return Block::NotOne;
+        };
+        let whole = BLOCK_HEADER_BYTES + length;
         self.want(whole);
         if self.filled - self.start < whole {
             return Block::Cut;
         }
         let payload = self.start + BLOCK_HEADER_BYTES..self.start + whole;
-        if checksum(length, &self.buffer[payload.clone()]) != crc {
-            return Block::Damaged { bytes: whole };
-        }
         self.start += whole;
-        Block::Sound(payload)
+        if is_sound(&header, &self.buffer[payload.clone()]) {
+            Block::Sound(payload)
+        } else {
+            Block::Damaged
+        }
     }
 
-    /// Goes at least one byte on, to the next marker or what may be the start of one, and tells how far.
-    fn skip_to_marker(&mut self) -> usize {
-        let mut skipped = 0;
+    /// Goes at least one byte on, to the next marker, or the end.
+    fn skip_to_marker(&mut self) {
         let mut from = 1;
         loop {
             self.want(from + MARKER.len());
-            let unread = &self.unread()[from.min(self.filled - self.start)..];
-            let found = unread
+            let unread = self.unread();
+            let ahead = unread.get(from..).unwrap_or_default();
+            let found = ahead
                 .windows(MARKER.len())
                 .position(|window| window == MARKER);
-            // Without one, the last bytes may be its beginning: they stay until more is read.
-            let go = from
-                + found.unwrap_or_else(|| {
-                    if self.at_end {
-                        unread.len()
-                    } else {
-                        unread.len().saturating_sub(MARKER.len() - 1)
-                    }
-                });
-            let go = go.min(self.filled - self.start);
-            self.start += go;
-            skipped += go;
-            if found.is_some() || (self.at_end && self.start == self.filled) {
-                return skipped;
+            if let Some(found) = found {
+                self.start += from + found;
+                return;
             }
+            if self.at_end {
+                self.start = self.filled;
+                return;
+            }
+            // The last bytes may be the beginning of one: they stay until more is read.
+            self.start += from + ahead.len().saturating_sub(MARKER.len() - 1);
             from = 0;
         }
     }

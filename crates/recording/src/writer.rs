@@ -6,7 +6,7 @@ use hitm_model::Event;
 
 use crate::Error;
 use crate::format::{
-    BLOCK_BYTES, BLOCK_HEADER_BYTES, HEADER_BYTES, MARKER, MAX_PAYLOAD_BYTES, checksum, header,
+    BLOCK_BYTES, BLOCK_HEADER_BYTES, HEADER_BYTES, MAX_PAYLOAD_BYTES, block_header, header,
 };
 
 /// Writes events into blocks, and each block in one piece.
@@ -122,13 +122,13 @@ impl<W: Write> Writer<W> {
             return Ok(());
         }
         let (head, payload) = self.block.split_at_mut(BLOCK_HEADER_BYTES);
-        // It fits: `add` keeps payloads below MAX_PAYLOAD_BYTES.
-        let length = (payload.len() as u32).to_le_bytes();
-        let (marker, rest) = head.split_at_mut(MARKER.len());
-        let (length_field, crc_field) = rest.split_at_mut(length.len());
-        marker.copy_from_slice(&MARKER);
-        length_field.copy_from_slice(&length);
-        crc_field.copy_from_slice(&checksum(length, payload).to_le_bytes());
+        let Some(header) = block_header(payload) else {
+            // `add` lets no payload grow so long.
+            return Err(Error::EventTooLong {
+                bytes: payload.len(),
+            });
+        };
+        head.copy_from_slice(&header);
         let written = self.sink.write_all(&self.block).map_err(Error::Write);
         if written.is_ok() {
             self.bytes += self.block.len() as u64;

@@ -8,7 +8,7 @@ use crate::events::{kind, one_of_each, sample};
 use crate::round_trip::write;
 
 const HEADER: usize = 12;
-const BLOCK_HEADER: usize = 12;
+const BLOCK_HEADER: usize = 16;
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |mut text, byte| {
@@ -57,10 +57,9 @@ fn the_framing_is_what_the_documentation_says() {
     assert_eq!(hex(&file[..HEADER]), "4849544d0d0a1a0a01000000");
     let payload = &file[HEADER + BLOCK_HEADER..];
     let length = u32::try_from(payload.len()).unwrap().to_le_bytes();
-    let mut crc = crc32fast::Hasher::new();
-    crc.update(&length);
-    crc.update(payload);
-    let header = [b"\xf5BLK", &length[..], &crc.finalize().to_le_bytes()].concat();
+    let start = [b"\xf5BLK", &length[..]].concat();
+    let checks = [crc32fast::hash(&start), crc32fast::hash(payload)];
+    let header = [start, checks.map(u32::to_le_bytes).concat()].concat();
     assert_eq!(hex(&file[HEADER..][..BLOCK_HEADER]), hex(&header));
     assert_eq!(usize::from(payload[0]), payload.len() - 1);
 }
