@@ -4,6 +4,7 @@ use hitm_model::{Svma, SvmaRange};
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind};
 
 use super::block::read_block;
+use super::tables::{Tables, classify};
 use super::{Block, Code, DecodeError};
 
 /// A function and what its branches say about where control can enter.
@@ -12,6 +13,7 @@ pub struct Function<'a> {
     code: Code<'a>,
     /// Addresses inside that a branch goes to, in order.
     targets: Vec<u64>,
+    starts: Starts,
     /// Whether every way into the middle of the function is in `targets`.
     entries_known: bool,
     /// Whether nothing in it can set the direction flag; the ABI has it clear at every call.
@@ -21,23 +23,35 @@ pub struct Function<'a> {
 impl<'a> Function<'a> {
     /// Reads all instructions once.
     ///
-    /// Control can enter in the middle where a branch of the function goes to. An indirect jump can go anywhere, and
-    /// where there are bytes that are no instruction, or a branch into the middle of one, nothing is sure: for a
-    /// function with one of these, blocks begin at the instruction pointer. A jump through a fixed word of memory (`jmp [rip+x]`) leaves the function: it is how
-    /// tail calls into other libraries are made.
+    /// Control can enter in the middle where a branch of the function goes to. Without the file's constant data it is
+    /// not known where jump tables lead: see [`Function::with_tables`].
     #[must_use]
     pub fn new(code: Code<'a>) -> Self {
+        Self::with_tables(code, |_| None)
+    }
+
+    /// Reads all instructions once, and the jump tables that they use; `memory` gives the file's constant bytes from
+    /// an address to the end of its section.
+    ///
+    /// Where it is not known that all ways into the middle are seen, blocks begin at the instruction pointer: in a
+    /// function with an indirect jump that neither uses such a table nor leaves the function, with bytes that are no
+    /// instruction, or with a branch into the middle of one.
+    #[must_use]
+    pub fn with_tables<'d>(code: Code<'a>, memory: impl Fn(Svma) -> Option<&'d [u8]>) -> Self {
         let mut function = Self {
             code,
             targets: Vec::new(),
+            starts: Starts::new(code.bytes.len()),
             entries_known: true,
             upwards: true,
         };
-        let mut starts = Starts::new(code.bytes.len());
+        let mut tables = Tables::new();
+        let mut jumps = Vec::new();
+        let mut run = code.start;
         let mut decoder = decoder(code.bytes, code.start);
         let mut instruction = Instruction::default();
         while decoder.can_decode() {
-            starts.add(decoder.position());
+            function.starts.add(decoder.position());
             decoder.decode_out(&mut instruction);
             if instruction.is_invalid() {
                 function.entries_known = false;
@@ -48,27 +62,41 @@ impl<'a> Function<'a> {
                 Mnemonic::Std | Mnemonic::Popf | Mnemonic::Popfd | Mnemonic::Popfq => {
                     function.upwards = false;
                 }
-                _ => {}
+                _ => tables.see(&instruction),
             }
             match instruction.flow_control() {
-                FlowControl::Next => {}
-                FlowControl::IndirectBranch => {
-                    function.entries_known &= instruction.is_ip_rel_memory_operand();
-                }
-                _ => function.targets.extend(
-                    branch_target(&instruction)
-                        .filter(|&target| code.range().contains(Svma(target))),
+                FlowControl::Next => continue,
+                FlowControl::IndirectBranch => jumps.push(classify(code, run, &instruction)),
+                _ => function.targets.extend(branch_target(&instruction)),
+            }
+            run = Svma(instruction.next_ip());
+        }
+        function.admit_targets();
+        jumps.sort_unstable();
+        jumps.dedup();
+        for jump in jumps {
+            match tables.targets(jump, code, &memory) {
+                // What is no instruction came from what is no table.
+                Some(targets) => function.targets.extend(
+                    targets
+                        .into_iter()
+                        .filter(|&target| function.starts.contains(code, target)),
                 ),
+                None => function.entries_known = false,
             }
         }
-        function.targets.sort_unstable();
-        function.targets.dedup();
-        function.entries_known &= function.targets.iter().all(|&target| {
-            Svma(target)
-                .offset_from(code.start)
-                .is_some_and(|offset| starts.contains(offset as usize))
-        });
+        function.admit_targets();
         function
+    }
+
+    /// Keeps the targets inside the function, in order.
+    fn admit_targets(&mut self) {
+        let range = self.code.range();
+        self.targets.retain(|&target| range.contains(Svma(target)));
+        self.targets.sort_unstable();
+        self.targets.dedup();
+        let mut targets = self.targets.iter();
+        self.entries_known &= targets.all(|&target| self.starts.contains(self.code, target));
     }
 
     /// The function's bytes.
@@ -81,17 +109,16 @@ impl<'a> Function<'a> {
     /// compilers put elsewhere.
     #[must_use]
     pub fn entered_from(mut self, other: Code<'_>) -> Self {
-        let range = self.code.range();
-        let decoder = decoder(other.bytes, other.start);
-        self.targets.extend(
-            decoder
-                .into_iter()
-                .filter(|instruction| instruction.flow_control() != FlowControl::Next)
-                .filter_map(|instruction| branch_target(&instruction))
-                .filter(|&target| range.contains(Svma(target))),
-        );
-        self.targets.sort_unstable();
-        self.targets.dedup();
+        for instruction in &mut decoder(other.bytes, other.start) {
+            match instruction.flow_control() {
+                FlowControl::Next => {}
+                FlowControl::IndirectBranch if !instruction.is_ip_rel_memory_operand() => {
+                    self.entries_known = false;
+                }
+                _ => self.targets.extend(branch_target(&instruction)),
+            }
+        }
+        self.admit_targets();
         self
     }
 
@@ -136,7 +163,8 @@ impl Code<'_> {
     }
 }
 
-/// The offsets at which instructions begin.
+/// The offsets at which instructions begin, a bit each.
+#[derive(Clone, Debug)]
 struct Starts(Vec<u64>);
 
 impl Starts {
@@ -150,9 +178,12 @@ impl Starts {
         }
     }
 
-    fn contains(&self, offset: usize) -> bool {
-        self.0
-            .get(offset / 64)
+    fn contains(&self, code: Code<'_>, address: u64) -> bool {
+        let Some(offset) = Svma(address).offset_from(code.start) else {
+            return false;
+        };
+        let word = usize::try_from(offset / 64).ok();
+        word.and_then(|word| self.0.get(word))
             .is_some_and(|word| word & 1 << (offset % 64) != 0)
     }
 }

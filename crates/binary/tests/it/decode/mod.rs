@@ -2,4 +2,5 @@
 
 mod boundaries;
 mod cases;
+mod jump_tables;
 mod oracle;
