@@ -1,10 +1,15 @@
 //! Checks that need a nightly toolchain or a tool of their own: they skip visibly without it.
 
-use anyhow::{Context as _, Result};
-use hitm_testkit::{have_tool, skipped};
-
-use crate::tools::{cargo, check, root, succeeds};
+use std::fs;
+use std::path::Path;
 use std::process::Command;
+
+use anyhow::{Context as _, Result};
+use hitm_model::{Event, Nanos, Pid, Registers, Sample, SpaceId, StopReason, ThreadId, Tid};
+use hitm_recording::Writer;
+use hitm_testkit::{Layout, fixture, have_tool, skipped};
+
+use crate::tools::{check, root, succeeds};
 
 const TRIPLE: &str = "x86_64-unknown-linux-gnu";
 
@@ -45,7 +50,7 @@ pub(crate) fn tsan() -> Result<()> {
         .map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned())
         .filter(|sysroot| !sysroot.is_empty())
         .map(|sysroot| format!("{sysroot}/lib/rustlib/src/rust/library/Cargo.lock"));
-    if !sources.is_some_and(|lock| std::path::Path::new(&lock).exists()) {
+    if !sources.is_some_and(|lock| Path::new(&lock).exists()) {
         // Without an instrumented std every channel would be a false alarm.
         skipped("no sources of std: rustup component add --toolchain nightly rust-src");
         return Ok(());
@@ -80,16 +85,66 @@ pub(crate) fn fuzz(seconds: u32, only: Option<&str>) -> Result<()> {
         .lines()
         .filter(|target| only.is_none_or(|only| only == *target))
     {
+        plant_seeds(target)?;
         let time = format!("-max_total_time={seconds}");
-        check(&mut rustup_cargo(&[
-            "fuzz",
-            "run",
-            target,
-            "--",
-            &time,
-            "-rss_limit_mb=2048",
-        ]))?;
+        // Inputs as large as a small program: a binary has its section headers at the end.
+        let limits = ["-max_len=65536", "-timeout=10", "-rss_limit_mb=2048"];
+        check(rustup_cargo(&["fuzz", "run", target, "--", &time]).args(limits))?;
     }
-    // The plain build must hold too: a target that no longer compiles is found without nightly.
-    check(&mut cargo(&["check", "--manifest-path=fuzz/Cargo.toml"]))
+    Ok(())
+}
+
+/// Gives a target something real to start from; the fuzzer's own finds are kept beside it.
+fn plant_seeds(target: &str) -> Result<()> {
+    let directory = root().join("fuzz/corpus").join(target);
+    fs::create_dir_all(&directory)?;
+    match target {
+        "recording" => fs::write(directory.join("seed"), recording()?)?,
+        "binary" => {
+            for name in ["thread_local", "static_local", "refcount_payload"] {
+                let built = fixture(name).build(Layout::Faulty, None)?;
+                fs::copy(built.program, directory.join(name))?;
+            }
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+/// A small recording with events of several kinds.
+fn recording() -> Result<Vec<u8>> {
+    let (space, thread, at) = (SpaceId(0), ThreadId(0), Nanos(5));
+    let (pid, tid, name) = (Pid(7), Tid(7), "main".to_owned());
+    let registers = Registers::default();
+    let mut writer = Writer::new(Vec::new())?;
+    for event in [
+        Event::SpaceBorn {
+            space,
+            pid,
+            parent: None,
+            at,
+        },
+        Event::ThreadBorn {
+            thread,
+            space,
+            tid,
+            name,
+            at,
+        },
+        Event::Sample(Sample {
+            thread,
+            at,
+            cpu: 1,
+            registers,
+        }),
+        Event::Lost { at, events: 3 },
+        Event::Ended {
+            at,
+            reason: StopReason::TimeOver,
+        },
+    ] {
+        writer.event(&event)?;
+    }
+    writer.flush()?;
+    Ok(writer.into_inner()?)
 }
