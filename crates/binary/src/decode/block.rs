@@ -4,9 +4,9 @@ use hitm_model::{Svma, SvmaRange};
 use iced_x86::{FlowControl, Instruction, InstructionInfoFactory, Mnemonic};
 
 use super::execute::State;
-use super::function::decoder;
 use super::linear::Equations;
 use super::operands::{RawOperand, operands_of};
+use super::scan::decoder;
 use super::{Block, Code, DecodeError, Operand};
 
 /// Instructions looked at before and from the instruction pointer on. Farther ones are executed as certainly, but not

@@ -1,11 +1,11 @@
 //! Where the blocks of a function begin.
 
 use hitm_model::{Svma, SvmaRange};
-use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind};
 
 use super::block::read_block;
-use super::tables::{Tables, classify};
+use super::scan::{Scan, Starts};
 use super::{Block, Code, DecodeError};
+use crate::image::Image;
 
 /// A function and what its branches say about where control can enter.
 #[derive(Clone, Debug)]
@@ -16,7 +16,7 @@ pub struct Function<'a> {
     starts: Starts,
     /// Whether every way into the middle of the function is in `targets`.
     entries_known: bool,
-    /// Whether nothing in it can set the direction flag; the ABI has it clear at every call.
+    /// Whether string instructions go upwards.
     upwards: bool,
 }
 
@@ -24,7 +24,7 @@ impl<'a> Function<'a> {
     /// Reads all instructions once.
     ///
     /// Control can enter in the middle where a branch of the function goes to. Without the file's constant data it is
-    /// not known where jump tables lead: see [`Function::with_tables`].
+    /// not known where jump tables lead: see [`Function::in_image`] and [`Function::with_tables`].
     #[must_use]
     pub fn new(code: Code<'a>) -> Self {
         Self::with_tables(code, |_| None)
@@ -38,88 +38,98 @@ impl<'a> Function<'a> {
     /// instruction, or with a branch into the middle of one.
     #[must_use]
     pub fn with_tables<'d>(code: Code<'a>, memory: impl Fn(Svma) -> Option<&'d [u8]>) -> Self {
+        Self::of_scan(code, Scan::new(code), &memory)
+    }
+
+    /// The function at an address of a file, with its jump tables, and with the ways into it from the part for
+    /// unlikely cases, which compilers put elsewhere; `None` if its bounds are not known.
+    ///
+    /// That part is where a branch out of the function goes that is no tail call: into the middle of a piece of code,
+    /// or on a condition. What may be either is asked only for its direct branches and its jump tables.
+    #[must_use]
+    pub fn in_image(image: &Image<'a>, ip: Svma) -> Option<Self> {
+        let bounds = image.function_at(ip)?;
+        let code = code_of(image, bounds)?;
+        let memory = |at| {
+            let (_, section) = image.section_range_at(at)?;
+            image.code(SvmaRange::new(at, section.end))
+        };
+        let scan = Scan::new(code);
+        let mut exits = scan.exits.clone();
+        exits.sort_unstable();
+        exits.dedup();
+        let mut function = Self::of_scan(code, scan, &memory);
+        for (target, conditional) in exits {
+            let Some(bounds) = image.function_at(target) else {
+                continue;
+            };
+            if let Some(other) = code_of(image, bounds) {
+                let is_part = conditional || bounds.start != target;
+                function.enter_from(other, is_part, &memory);
+            }
+        }
+        Some(function)
+    }
+
+    fn of_scan<'d>(
+        code: Code<'a>,
+        mut scan: Scan<'_>,
+        memory: &dyn Fn(Svma) -> Option<&'d [u8]>,
+    ) -> Self {
+        let indirect = scan.indirect_targets(&[code.range()], memory);
         let mut function = Self {
             code,
             targets: Vec::new(),
-            starts: Starts::new(code.bytes.len()),
-            entries_known: true,
-            upwards: true,
+            starts: scan.starts,
+            entries_known: scan.complete && indirect.is_some(),
+            upwards: scan.upwards,
         };
-        let mut tables = Tables::new();
-        let mut jumps = Vec::new();
-        let mut run = code.start;
-        let mut decoder = decoder(code.bytes, code.start);
-        let mut instruction = Instruction::default();
-        while decoder.can_decode() {
-            function.starts.add(decoder.position());
-            decoder.decode_out(&mut instruction);
-            if instruction.is_invalid() {
-                function.entries_known = false;
-                function.upwards = false;
-                break;
-            }
-            match instruction.mnemonic() {
-                Mnemonic::Std | Mnemonic::Popf | Mnemonic::Popfd | Mnemonic::Popfq => {
-                    function.upwards = false;
-                }
-                _ => tables.see(&instruction),
-            }
-            match instruction.flow_control() {
-                FlowControl::Next => continue,
-                FlowControl::IndirectBranch => jumps.push(classify(code, run, &instruction)),
-                _ => function.targets.extend(branch_target(&instruction)),
-            }
-            run = Svma(instruction.next_ip());
-        }
-        function.admit_targets();
-        jumps.sort_unstable();
-        jumps.dedup();
-        for jump in jumps {
-            match tables.targets(jump, code, &memory) {
-                // What is no instruction came from what is no table.
-                Some(targets) => function.targets.extend(
-                    targets
-                        .into_iter()
-                        .filter(|&target| function.starts.contains(code, target)),
-                ),
-                None => function.entries_known = false,
-            }
-        }
-        function.admit_targets();
+        function.admit(scan.targets, indirect.unwrap_or_default());
         function
     }
 
-    /// Keeps the targets inside the function, in order.
-    fn admit_targets(&mut self) {
+    /// Adds the ways into this function from another piece of code that belongs to it.
+    #[must_use]
+    pub fn entered_from(mut self, other: Code<'_>) -> Self {
+        self.enter_from(other, true, &|_| None);
+        self
+    }
+
+    fn enter_from<'d>(
+        &mut self,
+        other: Code<'_>,
+        is_part: bool,
+        memory: &dyn Fn(Svma) -> Option<&'d [u8]>,
+    ) {
+        let mut scan = Scan::new(other);
+        let indirect = scan.indirect_targets(&[self.code.range(), other.range()], memory);
+        if is_part {
+            self.entries_known &= scan.complete && indirect.is_some();
+            self.upwards &= scan.upwards;
+        }
+        self.admit(scan.targets, indirect.unwrap_or_default());
+    }
+
+    /// Adds those targets of direct branches and of jump tables that are inside.
+    fn admit(&mut self, direct: Vec<u64>, indirect: Vec<u64>) {
         let range = self.code.range();
-        self.targets.retain(|&target| range.contains(Svma(target)));
+        let direct = direct.into_iter().filter(|&to| range.contains(Svma(to)));
+        for target in direct {
+            self.entries_known &= self.starts.contains(self.code, target);
+            self.targets.push(target);
+        }
+        // What is no instruction came from what is no table.
+        let indirect = indirect.into_iter();
+        self.targets
+            .extend(indirect.filter(|&to| self.starts.contains(self.code, to)));
         self.targets.sort_unstable();
         self.targets.dedup();
-        let mut targets = self.targets.iter();
-        self.entries_known &= targets.all(|&target| self.starts.contains(self.code, target));
     }
 
     /// The function's bytes.
     #[must_use]
     pub const fn code(&self) -> Code<'a> {
         self.code
-    }
-
-    /// Adds the ways into this function from another piece of code, such as its part for unlikely cases, which
-    /// compilers put elsewhere.
-    #[must_use]
-    pub fn entered_from(mut self, other: Code<'_>) -> Self {
-        for instruction in &mut decoder(other.bytes, other.start) {
-            match instruction.flow_control() {
-                FlowControl::Next => {}
-                FlowControl::IndirectBranch if !instruction.is_ip_rel_memory_operand() => {
-                    self.entries_known = false;
-                }
-                _ => self.targets.extend(branch_target(&instruction)),
-            }
-        }
-        self.admit_targets();
-        self
     }
 
     /// What is certainly executed around one instruction pointer in it.
@@ -163,36 +173,9 @@ impl Code<'_> {
     }
 }
 
-/// The offsets at which instructions begin, a bit each.
-#[derive(Clone, Debug)]
-struct Starts(Vec<u64>);
-
-impl Starts {
-    fn new(n_bytes: usize) -> Self {
-        Self(vec![0; n_bytes.div_ceil(64)])
-    }
-
-    fn add(&mut self, offset: usize) {
-        if let Some(word) = self.0.get_mut(offset / 64) {
-            *word |= 1 << (offset % 64);
-        }
-    }
-
-    fn contains(&self, code: Code<'_>, address: u64) -> bool {
-        let Some(offset) = Svma(address).offset_from(code.start) else {
-            return false;
-        };
-        let word = usize::try_from(offset / 64).ok();
-        word.and_then(|word| self.0.get(word))
-            .is_some_and(|word| word & 1 << (offset % 64) != 0)
-    }
-}
-
-pub(super) fn decoder(bytes: &[u8], at: Svma) -> Decoder<'_> {
-    Decoder::with_ip(64, bytes, at.0, DecoderOptions::NONE)
-}
-
-fn branch_target(instruction: &Instruction) -> Option<u64> {
-    (instruction.op_count() > 0 && instruction.op0_kind() == OpKind::NearBranch64)
-        .then(|| instruction.near_branch64())
+fn code_of<'a>(image: &Image<'a>, bounds: SvmaRange) -> Option<Code<'a>> {
+    Some(Code {
+        start: bounds.start,
+        bytes: image.code(bounds)?,
+    })
 }

@@ -15,7 +15,7 @@
 //! The block does not reach back over a call: what comes before it has been executed, but who knows how long ago, and
 //! for that stretch there are samples in the callee. So nothing need be assumed about callee-saved registers.
 //! In a function with an indirect jump any instruction may be a target, unless its jump table can be read
-//! ([`Function::with_tables`]): there the block begins at the instruction pointer.
+//! ([`Function::in_image`]): there the block begins at the instruction pointer.
 //!
 //! # Which addresses
 //!
@@ -36,6 +36,7 @@ mod execute;
 mod function;
 mod linear;
 mod operands;
+mod scan;
 mod tables;
 
 use hitm_model::{AccessKind, Avma, AvmaRange, Bias, Register, Registers, Svma, SvmaRange};

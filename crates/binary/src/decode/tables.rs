@@ -13,12 +13,12 @@
 //! hardly an entry that leads to an instruction of the function, and if it does a block is shorter than it need be.
 //! A jump of any other shape can go anywhere.
 
-use hitm_model::{Register, Svma};
+use hitm_model::{Register, Svma, SvmaRange};
 use iced_x86::{Instruction, Mnemonic, OpKind, Register as Name};
 
 use super::Code;
 use super::execute::full_width;
-use super::function::decoder;
+use super::scan::decoder;
 
 /// A byte needs no comparison to be an index.
 const LEAST_ENTRIES: u64 = 256;
@@ -70,21 +70,22 @@ impl Tables {
         }
     }
 
-    /// The addresses inside `code` that a jump can go to; `None` if that cannot be known. `memory` gives the file's
-    /// constant bytes from an address on.
+    /// The addresses in one of some ranges that a jump of `code` can go to; `None` if that cannot be known. `memory`
+    /// gives the file's constant bytes from an address on.
     pub(super) fn targets<'d>(
         &mut self,
         jump: Jump,
         code: Code<'_>,
+        within: &[SvmaRange],
         memory: &dyn Fn(Svma) -> Option<&'d [u8]>,
     ) -> Option<Vec<u64>> {
         self.leas.sort_unstable();
         self.leas.dedup();
-        let range = code.range();
+        let is_within = |&target: &u64| within.iter().any(|range| range.contains(Svma(target)));
         let (labels, tables): (Vec<u64>, Vec<u64>) = self
             .leas
             .iter()
-            .partition(|&&address| range.contains(Svma(address)));
+            .partition(|&&address| code.range().contains(Svma(address)));
         let mut targets = Vec::new();
         match jump {
             Jump::Leaves => return Some(targets),
@@ -108,11 +109,11 @@ impl Tables {
                         let bases = labels.iter().chain([&table]);
                         targets.extend(bases.map(|base| base.wrapping_add(distance)));
                     }
-                    targets.retain(|&target| range.contains(Svma(target)));
+                    targets.retain(is_within);
                 }
             }
         }
-        targets.retain(|&target| range.contains(Svma(target)));
+        targets.retain(is_within);
         targets.sort_unstable();
         targets.dedup();
         // A table that leads nowhere was not the one.

@@ -4,8 +4,9 @@ use std::path::Path;
 use std::process::Command;
 
 use hitm_binary::decode::{Block, Code, Function};
+use hitm_binary::image::Image;
 use hitm_model::Svma;
-use object::{File, Object as _, ObjectSection as _, ObjectSymbol as _, SectionKind};
+use object::{Object as _, ObjectSymbol as _};
 
 /// Each label is a symbol; `a` and `b` are in the table, `other` is not a target at all.
 const POSITION_INDEPENDENT: &str = "
@@ -21,6 +22,7 @@ other:
 b:  mov rcx, [rsi+16]
 c:  mov rcx, [rsi+24]
 end: ret
+.type f, @function
 .size f, .-f
 .section .rodata
 table: .long a-table, b-table
@@ -43,6 +45,7 @@ other:
 b:  mov rcx, [rsi+16]
 c:  mov rcx, [rsi+24]
 end: ret
+.type f, @function
 .size f, .-f
 .section .rodata
 table: .long a-table, b-table
@@ -61,6 +64,7 @@ b:  mov rcx, [rsi+16]
     je c
 c:  mov rcx, [rsi+24]
 end: ret
+.type f, @function
 .size f, .-f
 .section .rodata
 table: .long a-c, b-c
@@ -76,6 +80,7 @@ other:
 b:  mov rcx, [rsi+16]
 c:  mov rcx, [rsi+24]
 end: ret
+.type f, @function
 .size f, .-f
 .section .rodata
 table: .quad a, b
@@ -103,7 +108,7 @@ fn at_a_fixed_address() {
 
 #[test]
 fn a_tail_call_through_a_register_is_none() {
-    let object = link(
+    let program = link(
         "
 f:  push rbx
     mov rbx, rdi
@@ -112,54 +117,55 @@ f:  push rbx
 a:  mov rax, [rax+8]
     pop rbx
     jmp rax
+.type f, @function
 .size f, .-f
 ",
     );
-    let file = File::parse(&*object).unwrap();
-    let (block, a) = (block_at(&file, "a"), address(&file, "a"));
-    assert_eq!(block.range.start, address(&file, "f"), "{a}");
+    assert_eq!(block_at(&program, "a").range.start, address(&program, "f"));
 }
 
 #[test]
 fn a_jump_through_a_register_can_go_anywhere() {
-    let object = link(
+    let program = link(
         "
 f:  mov rcx, [rdi]
 a:  mov rax, [rdi+8]
     jmp rax
+.type f, @function
 .size f, .-f
 ",
     );
-    let file = File::parse(&*object).unwrap();
-    assert_eq!(block_at(&file, "a").range.start, address(&file, "a"));
+    assert_eq!(block_at(&program, "a").range.start, address(&program, "a"));
 }
 
 #[test]
 fn the_part_for_unlikely_cases_leads_back() {
-    let object = link(
+    let program = link(
         "
 f:  mov rcx, [rdi]
     jne cold
 a:  mov rax, [rdi+8]
 end: ret
+.type f, @function
 .size f, .-f
 cold: mov rcx, [rdi+16]
     jmp a
+.type cold, @function
 .size cold, .-cold
 ",
     );
-    let file = File::parse(&*object).unwrap();
-    let alone = function(&file, "f");
-    let both = alone.clone().entered_from(code(&file, "cold"));
-    let (f, a) = (address(&file, "f"), address(&file, "a"));
-    let end = address(&file, "end");
+    let (f, a) = (address(&program, "f"), address(&program, "a"));
+    let end = address(&program, "end");
+    let alone = Function::new(code(&program, "f"));
     assert_eq!(alone.block_at(end).unwrap().range.start, f);
+    let both = alone.entered_from(code(&program, "cold"));
     assert_eq!(both.block_at(end).unwrap().range.start, a);
+    // The image leads from the branch to that part.
+    assert_eq!(block_at(&program, "end").range.start, a);
 }
 
 fn check(source: &str) {
-    let object = link(source);
-    let file = File::parse(&*object).unwrap();
+    let program = link(source);
     for (at, start) in [
         ("a", "a"),
         ("other", "a"),
@@ -167,42 +173,35 @@ fn check(source: &str) {
         ("c", "c"),
         ("end", "c"),
     ] {
-        let block = block_at(&file, at);
-        assert_eq!(block.range.start, address(&file, start), "at {at}");
+        let block = block_at(&program, at);
+        assert_eq!(block.range.start, address(&program, start), "at {at}");
     }
     // Without the table any instruction may be a target.
-    let blind = Function::new(code(&file, "f"));
-    let other = address(&file, "other");
+    let blind = Function::new(code(&program, "f"));
+    let other = address(&program, "other");
     assert_eq!(blind.block_at(other).unwrap().range.start, other);
 }
 
-fn block_at(file: &File<'_>, label: &str) -> Block {
-    function(file, "f").block_at(address(file, label)).unwrap()
+fn block_at(program: &[u8], label: &str) -> Block {
+    let image = Image::parse(program).unwrap();
+    let at = address(program, label);
+    Function::in_image(&image, at)
+        .unwrap()
+        .block_at(at)
+        .unwrap()
 }
 
-fn function<'a>(file: &'a File<'_>, name: &str) -> Function<'a> {
-    Function::with_tables(code(file, name), |at| {
-        let section = file.sections().find(|section| {
-            section.kind() == SectionKind::ReadOnlyData
-                && (section.address()..section.address() + section.size()).contains(&at.0)
-        })?;
-        let offset = at.0 - section.address();
-        section.data().ok()?.get(offset as usize..)
-    })
-}
-
-fn code<'a>(file: &'a File<'_>, name: &str) -> Code<'a> {
-    let symbol = file.symbols().find(|symbol| symbol.name() == Ok(name));
-    let symbol = symbol.unwrap();
-    let text = file.section_by_name(".text").unwrap();
-    let bytes = text.data_range(symbol.address(), symbol.size());
+fn code<'a>(program: &'a [u8], name: &str) -> Code<'a> {
+    let image = Image::parse(program).unwrap();
+    let bounds = image.function_at(address(program, name)).unwrap();
     Code {
-        start: Svma(symbol.address()),
-        bytes: bytes.unwrap().unwrap(),
+        start: bounds.start,
+        bytes: image.code(bounds).unwrap(),
     }
 }
 
-fn address(file: &File<'_>, name: &str) -> Svma {
+fn address(program: &[u8], name: &str) -> Svma {
+    let file = object::File::parse(program).unwrap();
     let symbol = file.symbols().find(|symbol| symbol.name() == Ok(name));
     Svma(symbol.unwrap().address())
 }

@@ -1,0 +1,124 @@
+//! One pass over the instructions of a piece of code.
+
+use hitm_model::{Svma, SvmaRange};
+use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind};
+
+use super::Code;
+use super::tables::{Jump, Tables, classify};
+
+/// What the instructions of a piece of code say about where control goes.
+#[derive(Debug)]
+pub(super) struct Scan<'a> {
+    code: Code<'a>,
+    /// Where each instruction begins.
+    pub(super) starts: Starts,
+    /// Where direct branches and calls go.
+    pub(super) targets: Vec<u64>,
+    /// Branches out of the code, not calls: where to, and whether on a condition.
+    pub(super) exits: Vec<(Svma, bool)>,
+    /// Whether all bytes are instructions.
+    pub(super) complete: bool,
+    /// Whether nothing in it can set the direction flag; the ABI has it clear at every call.
+    pub(super) upwards: bool,
+    jumps: Vec<Jump>,
+    tables: Tables,
+}
+
+impl<'a> Scan<'a> {
+    pub(super) fn new(code: Code<'a>) -> Self {
+        let range = code.range();
+        let mut scan = Self {
+            code,
+            starts: Starts::new(code.bytes.len()),
+            targets: Vec::new(),
+            exits: Vec::new(),
+            complete: true,
+            upwards: true,
+            jumps: Vec::new(),
+            tables: Tables::new(),
+        };
+        let mut run = code.start;
+        let mut decoder = decoder(code.bytes, code.start);
+        let mut instruction = Instruction::default();
+        while decoder.can_decode() {
+            scan.starts.add(decoder.position());
+            decoder.decode_out(&mut instruction);
+            if instruction.is_invalid() {
+                scan.complete = false;
+                scan.upwards = false;
+                break;
+            }
+            match instruction.mnemonic() {
+                Mnemonic::Std | Mnemonic::Popf | Mnemonic::Popfd | Mnemonic::Popfq => {
+                    scan.upwards = false;
+                }
+                _ => scan.tables.see(&instruction),
+            }
+            let flow = instruction.flow_control();
+            match flow {
+                FlowControl::Next => continue,
+                FlowControl::IndirectBranch => {
+                    scan.jumps.push(classify(code, run, &instruction));
+                }
+                _ => {}
+            }
+            run = Svma(instruction.next_ip());
+            if instruction.op_count() == 0 || instruction.op0_kind() != OpKind::NearBranch64 {
+                continue;
+            }
+            let target = instruction.near_branch64();
+            scan.targets.push(target);
+            if flow != FlowControl::Call && !range.contains(Svma(target)) {
+                let conditional = flow == FlowControl::ConditionalBranch;
+                scan.exits.push((Svma(target), conditional));
+            }
+        }
+        scan.jumps.sort_unstable();
+        scan.jumps.dedup();
+        scan
+    }
+
+    /// Where indirect jumps go, as far as that is in one of the ranges; `None` if that cannot be known. `memory` gives
+    /// the file's constant bytes from an address on.
+    pub(super) fn indirect_targets<'d>(
+        &mut self,
+        within: &[SvmaRange],
+        memory: &dyn Fn(Svma) -> Option<&'d [u8]>,
+    ) -> Option<Vec<u64>> {
+        let mut targets = Vec::new();
+        for &jump in &self.jumps {
+            targets.extend(self.tables.targets(jump, self.code, within, memory)?);
+        }
+        Some(targets)
+    }
+}
+
+/// The offsets at which instructions begin, a bit each.
+#[derive(Clone, Debug)]
+pub(super) struct Starts(Vec<u64>);
+
+impl Starts {
+    fn new(n_bytes: usize) -> Self {
+        Self(vec![0; n_bytes.div_ceil(64)])
+    }
+
+    fn add(&mut self, offset: usize) {
+        if let Some(word) = self.0.get_mut(offset / 64) {
+            *word |= 1 << (offset % 64);
+        }
+    }
+
+    /// Whether an instruction of the code begins at an address.
+    pub(super) fn contains(&self, code: Code<'_>, address: u64) -> bool {
+        let Some(offset) = Svma(address).offset_from(code.start) else {
+            return false;
+        };
+        let word = usize::try_from(offset / 64).ok();
+        word.and_then(|word| self.0.get(word))
+            .is_some_and(|word| word & 1 << (offset % 64) != 0)
+    }
+}
+
+pub(super) fn decoder(bytes: &[u8], at: Svma) -> Decoder<'_> {
+    Decoder::with_ip(64, bytes, at.0, DecoderOptions::NONE)
+}
