@@ -113,13 +113,18 @@ impl Slot {
     }
 
     /// Starts sampling the calling thread, and tells the recorder that it exists.
-    pub(crate) fn begin(&self, channel: Channel, kind: u16) {
+    pub(crate) fn begin(&self, channel: Channel, event: u16) {
         let (pid, tid, fs_base) = (process::pid(), sys::gettid(), sys::fs_base());
         self.pid.store(pid, Ordering::Relaxed);
         self.tid.store(tid, Ordering::Relaxed);
         self.fs_base.store(fs_base, Ordering::Relaxed);
         self.timer.store(NO_TIMER, Ordering::Relaxed);
-        push_event(channel, kind, pid, tid, [fs_base, sys::getppid().into()]);
+        let parent = if event == kind::BORN {
+            pid
+        } else {
+            sys::getppid()
+        };
+        push_event(channel, event, pid, tid, [fs_base, parent.into()]);
         self.arm(channel, tid);
         if let Some(key) = KEY.load(Ordering::Relaxed).checked_sub(1) {
             // SAFETY: the key exists, and the value is only handed back to `thread_ends`.

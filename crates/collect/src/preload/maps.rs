@@ -2,6 +2,8 @@
 
 use hitm_model::{Avma, AvmaRange, Mapping, MappingKind};
 
+use crate::mapping::mapping_kind;
+
 /// All that can be read, written or executed; guard pages are left out, and lines that are damaged or cut off.
 pub(super) fn parse(text: &str) -> Vec<Mapping> {
     text.split_inclusive('\n')
@@ -16,7 +18,7 @@ fn parse_line(line: &str) -> Option<Mapping> {
     let (permissions, rest) = rest.split_once(' ')?;
     let (offset, rest) = rest.split_once(' ')?;
     let (_device, rest) = rest.split_once(' ')?;
-    let (inode, name) = rest.split_once(' ').unwrap_or((rest, ""));
+    let (_inode, name) = rest.split_once(' ').unwrap_or((rest, ""));
     let hexadecimal = |text: &str| u64::from_str_radix(text, 16).ok();
     let range = AvmaRange::new(Avma(hexadecimal(start)?), Avma(hexadecimal(end)?));
     let allowed = |letter: u8, at: usize| permissions.as_bytes().get(at) == Some(&letter);
@@ -24,21 +26,13 @@ fn parse_line(line: &str) -> Option<Mapping> {
     if range.is_empty() || !(readable || writable || executable) {
         return None;
     }
-    let kind = match name.trim_start() {
-        "" => MappingKind::Anonymous,
-        "[heap]" => MappingKind::Heap,
-        "[stack]" => MappingKind::MainStack,
-        name if name.starts_with("[anon") => MappingKind::Anonymous,
-        name if name.starts_with('[') => MappingKind::Special(name.into()),
-        // The agent's own file and its channel have no path that anybody else could open.
-        name if name.contains(super::shipped::NAME) => MappingKind::Special("[hitm agent]".into()),
-        _ if inode == "0" => MappingKind::Anonymous,
+    let name = name.trim_start();
+    let kind = if name.contains(super::shipped::NAME) {
+        // The agent's own files have no path that anybody else could open.
+        MappingKind::Special("[hitm agent]".into())
+    } else {
         // The kernel writes a line feed in a name as `\012`.
-        name => MappingKind::File {
-            path: name.replace("\\012", "\n"),
-            offset: hexadecimal(offset)?,
-            build_id: None,
-        },
+        mapping_kind(&name.replace("\\012", "\n"), hexadecimal(offset)?)
     };
     Some(Mapping {
         range,

@@ -22,6 +22,7 @@ use nix::{
     time::{ClockId, clock_getres, clock_gettime},
     unistd::{SysconfVar, sysconf},
 };
+use rustc_hash::FxHashSet;
 
 use crate::{CollectError, RawEvent, sampler::Sampler};
 
@@ -132,10 +133,14 @@ impl Preload {
     pub fn poll(&mut self, sink: &mut dyn FnMut(RawEvent)) {
         let now = now();
         self.channel.beat(now);
-        self.take(Nanos(now.0.saturating_sub(SETTLING.0)), sink);
-        if now.since(self.buried) >= BURIAL_INTERVAL {
+        let cutoff = Nanos(now.0.saturating_sub(SETTLING.0));
+        if now.since(self.buried) < BURIAL_INTERVAL {
+            self.take(cutoff, sink);
+        } else {
             self.buried = now;
-            self.processes.bury(now, sink);
+            let dead = self.processes.dead();
+            self.take(cutoff, sink);
+            self.bury(&dead, now, sink);
         }
     }
 
@@ -146,8 +151,9 @@ impl Preload {
 
     /// Hands over everything that is left.
     pub fn finish(&mut self, sink: &mut dyn FnMut(RawEvent)) {
+        let dead = self.processes.dead();
         self.take(Nanos(u64::MAX), sink);
-        self.processes.bury(now(), sink);
+        self.bury(&dead, now(), sink);
     }
 
     /// What kept the agent from sampling all there was, as far as it is known yet.
@@ -166,6 +172,14 @@ impl Preload {
     #[must_use]
     pub fn kernel_ticks(&self) -> u64 {
         self.channel.counts().kernel
+    }
+
+    /// Lets go of processes that are gone, except those that still have records to be handed over.
+    fn bury(&mut self, dead: &[Pid], at: Nanos, sink: &mut dyn FnMut(RawEvent)) {
+        let pending: FxHashSet<Pid> = self.pending.iter().map(|record| Pid(record.pid)).collect();
+        for &pid in dead.iter().filter(|pid| !pending.contains(pid)) {
+            self.processes.bury(pid, at, sink);
+        }
     }
 
     fn take(&mut self, cutoff: Nanos, sink: &mut dyn FnMut(RawEvent)) {

@@ -207,21 +207,24 @@ impl Processes {
         }
     }
 
-    /// Reports the ends of threads whose processes are gone.
-    pub(super) fn bury(&mut self, at: Nanos, sink: Sink<'_>) {
+    /// Processes that are gone. To be asked before the rings are emptied: all that they wrote is in there, then.
+    pub(super) fn dead(&self) -> Vec<Pid> {
+        let known = self.known.keys().copied();
+        let mut dead: Vec<Pid> = known.filter(|&pid| !is_alive(pid)).collect();
+        dead.sort_unstable();
+        dead
+    }
+
+    /// Reports the ends of all threads of a process that is gone.
+    pub(super) fn bury(&mut self, pid: Pid, at: Nanos, sink: Sink<'_>) {
         let at = at.max(self.latest);
-        self.known.retain(|&pid, process| {
-            if is_alive(pid) {
-                return true;
-            }
-            let mut tids: Vec<Tid> = process.threads.keys().copied().collect();
-            tids.sort_unstable();
-            for tid in tids {
-                sink(RawEvent::Ended { pid, tid, at });
-            }
-            false
-        });
         self.latest = at;
+        let process = self.known.remove(&pid).unwrap_or_default();
+        let mut tids: Vec<Tid> = process.threads.keys().copied().collect();
+        tids.sort_unstable();
+        for tid in tids {
+            sink(RawEvent::Ended { pid, tid, at });
+        }
     }
 }
 
