@@ -1,1 +1,35 @@
-//! placeholder
+//! Evidence becomes findings.
+//!
+//! ```text
+//! events ─ gather ─► touches of shared lines ─ meet, judge ─► lines with a verdict
+//!                                                     │ attribute (symbols, DWARF, frames)
+//!                                                     ▼
+//!                              report ◄─ rank, advise ─ group ─ lines with names
+//! ```
+//!
+//! Nothing here opens a file, reads a clock or the environment: the recording and the bytes of the binaries come in, a
+//! [`hitm_model::Report`] comes out, the same for the same input.
+
+#![forbid(unsafe_code)]
+
+mod advise;
+mod analyse;
+mod attribute;
+mod binaries;
+mod gather;
+mod group;
+mod judge;
+mod lines;
+mod meet;
+mod options;
+mod samples;
+mod touch;
+mod world;
+
+pub use analyse::analyse;
+pub use binaries::BinarySource;
+pub use gather::Recording;
+pub use judge::{ENOUGH_MET, Judgement, SMALL_PART, judge};
+pub use meet::{Meeting, Meetings, Slot, meetings};
+pub use options::{Options, ThreadsBy, default_window};
+pub use touch::{SiteId, Touch};

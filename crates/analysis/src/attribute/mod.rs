@@ -1,0 +1,228 @@
+//! From an address to the variable and the field it belongs to.
+//!
+//! One file per kind of storage. Each looks only where its kind of evidence is exact; what none of them knows keeps its
+//! address, and says so.
+
+mod global;
+mod heap;
+mod pending;
+mod stack;
+mod thread_local;
+
+use hitm_binary::debug::{DebugInfo, TypeId};
+use hitm_model::{Avma, AvmaRange, Bias, Caveat, MappingKind, Object, ObjectKind, SpaceId};
+use pending::{FieldPath, Pending as _};
+use rustc_hash::FxHashMap;
+
+use crate::binaries::{DebugInfos, ModuleId, Modules};
+use crate::gather::{Exemplar, LineKey, Place};
+use crate::lines::{LineFinding, Part};
+use crate::samples::SiteKey;
+use crate::world::{Space, World};
+
+/// What the bytes of a participant are.
+#[derive(Clone, Debug)]
+pub(crate) struct Attribution {
+    /// What is the same for this object in every run and on each of its lines.
+    pub(crate) identity: String,
+    pub(crate) object: Object,
+    pub(crate) field_path: String,
+    pub(crate) field_type: Option<String>,
+    /// The innermost array on the way to the field.
+    pub(crate) element: Option<Element>,
+    /// Whether it is a Rust binary's.
+    pub(crate) rust: bool,
+}
+
+/// An element of an array.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Element {
+    pub(crate) size: u64,
+    pub(crate) count: u64,
+}
+
+/// Where the binaries with data on the lines of findings are.
+pub(crate) type Homes = FxHashMap<LineKey, (ModuleId, Bias)>;
+
+/// Finds the binary that a line belongs to, if it belongs to one.
+pub(crate) fn home(
+    modules: &mut Modules<'_, '_>,
+    world: &World,
+    (space, line): LineKey,
+) -> Option<(ModuleId, Bias)> {
+    let space = world.spaces.get(&space)?;
+    let mapping = space.at(line.0)?;
+    // The pages of .bss behind a file's last page are anonymous: ask the nearest file mapping before them.
+    let (path, build_id, start, offset) = space
+        .mappings()
+        .take_while(|candidate| candidate.range.start <= mapping.range.start)
+        .filter_map(|candidate| match &candidate.kind {
+            MappingKind::File {
+                path,
+                offset,
+                build_id,
+            } => Some((path, build_id, candidate.range.start, *offset)),
+            _ => None,
+        })
+        .last()?;
+    let module = modules.find(path, build_id.as_ref())?;
+    let image = &modules.get(module).image;
+    let bias = image.bias_of(start, offset)?;
+    image
+        .data_range()
+        .contains(bias.to_svma(line.0))
+        .then_some((module, bias))
+}
+
+/// The code that is mapped in a space.
+#[derive(Debug, Default)]
+pub(crate) struct CodeMap {
+    /// The program's own binary.
+    pub(crate) main: Option<ModuleId>,
+    code: Vec<(AvmaRange, ModuleId, Bias)>,
+}
+
+impl CodeMap {
+    /// Reads what is executable in a space.
+    pub(crate) fn of(modules: &mut Modules<'_, '_>, space: &Space) -> Self {
+        let mut map = Self::default();
+        for mapping in space.mappings().filter(|mapping| mapping.executable) {
+            let MappingKind::File {
+                path,
+                offset,
+                build_id,
+            } = &mapping.kind
+            else {
+                continue;
+            };
+            if let Some(module) = modules.find(path, build_id.as_ref())
+                && let Some(bias) = modules
+                    .get(module)
+                    .image
+                    .bias_of(mapping.range.start, *offset)
+            {
+                map.code.push((mapping.range, module, bias));
+                if space.program.as_deref() == Some(path) {
+                    map.main = Some(module);
+                }
+            }
+        }
+        map
+    }
+}
+
+/// Answers what addresses are.
+pub(crate) struct Attributor<'a, 'm, 'd> {
+    pub(crate) world: &'a World,
+    pub(crate) debug: &'a DebugInfos<'m, 'd>,
+    pub(crate) sites: &'a [SiteKey],
+    pub(crate) exemplars: &'a FxHashMap<Place, Exemplar>,
+    pub(crate) homes: &'a Homes,
+    pub(crate) code: &'a FxHashMap<SpaceId, CodeMap>,
+    /// What could not be told, and why.
+    pub(crate) caveats: Vec<Caveat>,
+}
+
+impl Attributor<'_, '_, '_> {
+    /// What each participant of a line touches, in the order of the parts.
+    pub(crate) fn line(&mut self, line: &LineFinding) -> Vec<Attribution> {
+        let known: Vec<Option<Attribution>> = line
+            .parts
+            .iter()
+            .map(|part| self.without_types(line, part))
+            .collect();
+        let mut heap = heap::attribute(self, line, &known).into_iter();
+        known
+            .into_iter()
+            .map(|known| match known {
+                Some(known) => known,
+                None => heap.next().unwrap_or_else(|| self.unknown(line.key.1.0)),
+            })
+            .collect()
+    }
+
+    /// By the storage's own evidence: symbols, stacks and thread-control blocks.
+    fn without_types(&mut self, line: &LineFinding, part: &Part) -> Option<Attribution> {
+        let address = part_address(line, part);
+        if let Some(&(module, bias)) = self.homes.get(&line.key) {
+            return Some(global::attribute(self, module, bias, address, part));
+        }
+        stack::attribute(self, line.key.0, address, part)
+            .or_else(|| thread_local::attribute(self, line.key.0, address, part))
+    }
+
+    /// The binary whose code is at an address.
+    fn code_at(&self, space: SpaceId, ip: Avma) -> Option<(ModuleId, Bias)> {
+        let map = self.code.get(&space)?;
+        let (_, module, bias) = map.code.iter().find(|(range, ..)| range.contains(ip))?;
+        Some((*module, *bias))
+    }
+
+    /// The program's own binary.
+    fn main_module(&self, space: SpaceId) -> Option<ModuleId> {
+        self.code.get(&space)?.main
+    }
+
+    fn unknown(&self, address: Avma) -> Attribution {
+        let name = format!("memory at {address}");
+        Attribution {
+            identity: name.clone(),
+            object: Object {
+                kind: ObjectKind::Unknown,
+                name: name.clone(),
+                type_name: None,
+                binary: None,
+                section: None,
+                address,
+                size: None,
+                declared: None,
+                inferred: None,
+            },
+            field_path: name,
+            field_type: None,
+            element: None,
+            rust: false,
+        }
+    }
+
+    /// Exemplars of a participant, those of the instructions with most samples first.
+    fn exemplars_of<'s>(
+        &'s self,
+        line: &'s LineFinding,
+        part: &'s Part,
+    ) -> impl Iterator<Item = &'s Exemplar> {
+        part.sites.iter().filter_map(move |(site, ..)| {
+            self.exemplars
+                .get(&(line.key, part.thread, part.range, *site))
+        })
+    }
+}
+
+/// The address of a participant's first byte.
+fn part_address(line: &LineFinding, part: &Part) -> Avma {
+    line.key.1.0.wrapping_add(u64::from(part.range.start))
+}
+
+/// The path through a type, with what advice needs to know of it.
+struct Path {
+    text: String,
+    leaf_type: Option<String>,
+    element: Option<Element>,
+}
+
+fn path(debug: &DebugInfo<'_>, ty: TypeId, offset: u64, size: u64) -> Path {
+    let FieldPath {
+        path,
+        leaf_type,
+        arrays,
+        ..
+    } = debug.field_path(ty, offset, size);
+    Path {
+        text: path,
+        leaf_type: Some(leaf_type).filter(|name| !name.is_empty()),
+        element: arrays.last().map(|step| Element {
+            size: step.element_size,
+            count: step.count,
+        }),
+    }
+}

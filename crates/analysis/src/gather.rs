@@ -1,0 +1,250 @@
+//! From a recording to the touches of the lines that can matter.
+//!
+//! The recording is read twice: the first time to see which lines at least two threads touch, one of them writing; the
+//! second time to keep the touches of those lines. Most lines are private, so this bounds memory by what is shared.
+
+use hitm_model::{
+    Avma, ByteRange, Event, LineAddress, LineSize, Nanos, Registers, Sample, SpaceId, Svma,
+    ThreadId,
+};
+use rustc_hash::FxHashMap;
+
+use crate::binaries::{ModuleId, Modules};
+use crate::samples::{Context, Counts, Decoder, SiteKey, base_value};
+use crate::touch::{SiteId, Touch};
+use crate::world::World;
+
+/// A recording that can be read again from its start.
+pub trait Recording {
+    /// All its events, in order.
+    fn events(&self) -> Box<dyn Iterator<Item = Event> + '_>;
+}
+
+impl Recording for Vec<Event> {
+    fn events(&self) -> Box<dyn Iterator<Item = Event> + '_> {
+        Box::new(self.iter().cloned())
+    }
+}
+
+/// A line in an address space.
+pub(crate) type LineKey = (SpaceId, LineAddress);
+
+/// An access as one sample showed it, kept for asking about types.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Exemplar {
+    pub(crate) module: ModuleId,
+    pub(crate) ip: Svma,
+    pub(crate) instruction: Svma,
+    /// The first byte accessed, in the process; may be on the line before.
+    pub(crate) address: Avma,
+    pub(crate) size: u32,
+    pub(crate) registers: Registers,
+    pub(crate) base: Option<(hitm_model::Register, Avma)>,
+}
+
+impl Exemplar {
+    fn new(context: &Context<'_>, registers: &Registers) -> Self {
+        let base = context.operand.base.as_ref().map(|(register, _)| *register);
+        Self {
+            module: context.module,
+            ip: context.ip,
+            instruction: context.operand.instruction,
+            address: context.address,
+            size: context.operand.size,
+            registers: *registers,
+            base: base.zip(base_value(context, registers)),
+        }
+    }
+}
+
+/// What exemplars are kept by.
+pub(crate) type Place = (LineKey, ThreadId, ByteRange, SiteId);
+
+/// The touches of shared lines and all that is needed to explain them.
+pub(crate) struct Gathered<'d, 's> {
+    pub(crate) world: World,
+    pub(crate) modules: Modules<'d, 's>,
+    pub(crate) sites: Vec<SiteKey>,
+    pub(crate) counts: Counts,
+    pub(crate) co_running: Option<f64>,
+    /// Touches in order of time, by line.
+    pub(crate) lines: Vec<(LineKey, Vec<Touch>)>,
+    pub(crate) exemplars: FxHashMap<Place, Exemplar>,
+}
+
+/// Reads the recording.
+pub(crate) fn gather<'d, 's>(
+    recording: &dyn Recording,
+    modules: Modules<'d, 's>,
+    line_size: LineSize,
+    window: Nanos,
+) -> Gathered<'d, 's> {
+    let mut decoder = Decoder::new(modules, line_size);
+    let (survey, world) = survey(recording, &mut decoder, window);
+    let counts = decoder.counts;
+    let mut gathered = Gathered {
+        world: World::default(),
+        modules: decoder.modules,
+        sites: Vec::new(),
+        counts,
+        co_running: survey.co_running(),
+        lines: Vec::new(),
+        exemplars: FxHashMap::default(),
+    };
+    let mut numbers = FxHashMap::default();
+    for (key, seen) in survey.lines {
+        if seen.several && seen.written {
+            numbers.insert(key, gathered.lines.len());
+            gathered.lines.push((key, Vec::new()));
+        }
+    }
+    let mut decoder = Decoder::new(gathered.modules, line_size);
+    let (lines, exemplars) = (&mut gathered.lines, &mut gathered.exemplars);
+    let mut again = World::default();
+    for event in recording.events() {
+        again.apply(&event);
+        decoder.note(&event);
+        match &event {
+            Event::ThreadBorn { thread, .. } => {
+                // What is learnt of a thread later holds from its start.
+                if let (Some(now), Some(later)) =
+                    (again.threads.get_mut(thread), world.threads.get(thread))
+                {
+                    now.fs_base = later.fs_base;
+                }
+            }
+            Event::Sample(sample) => {
+                decoder.accesses(&again, sample, |space, access| {
+                    let key = (space, access.line);
+                    let Some(&number) = numbers.get(&key) else {
+                        return;
+                    };
+                    lines[number].1.push(access.touch);
+                    let touch = access.touch;
+                    exemplars
+                        .entry((key, touch.thread, touch.range, touch.site))
+                        .or_insert_with(|| Exemplar::new(&access.context, &sample.registers));
+                });
+            }
+            _ => {}
+        }
+    }
+    for (_, touches) in &mut gathered.lines {
+        touches.sort_by_key(|touch| touch.at);
+    }
+    gathered.sites = decoder.sites;
+    gathered.modules = decoder.modules;
+    gathered.world = world;
+    gathered
+}
+
+/// Who was seen at a line.
+struct Seen {
+    first: ThreadId,
+    several: bool,
+    written: bool,
+}
+
+struct Survey {
+    lines: FxHashMap<LineKey, Seen>,
+    overlap: Overlap,
+}
+
+impl Survey {
+    fn co_running(&self) -> Option<f64> {
+        self.overlap.share()
+    }
+}
+
+fn survey(
+    recording: &dyn Recording,
+    decoder: &mut Decoder<'_, '_>,
+    window: Nanos,
+) -> (Survey, World) {
+    let mut world = World::default();
+    let mut survey = Survey {
+        lines: FxHashMap::default(),
+        overlap: Overlap::new(window),
+    };
+    for event in recording.events() {
+        world.apply(&event);
+        decoder.note(&event);
+        let Event::Sample(sample) = &event else {
+            continue;
+        };
+        survey.overlap.see(sample, &world);
+        let lines = &mut survey.lines;
+        decoder.accesses(&world, sample, |space, access| {
+            let thread = sample.thread;
+            let seen = lines.entry((space, access.line)).or_insert(Seen {
+                first: thread,
+                several: false,
+                written: false,
+            });
+            seen.several |= seen.first != thread;
+            seen.written |= access.touch.kind.writes();
+        });
+    }
+    survey.overlap.finish();
+    (survey, world)
+}
+
+/// In how much of the time threads ran side by side.
+///
+/// Time is cut into windows; a window counts as co-running if it has samples of two threads of one space on different
+/// processors, and as running if it has any sample.
+struct Overlap {
+    window: u64,
+    current: u64,
+    seen: Vec<(SpaceId, ThreadId, u32)>,
+    running: u64,
+    co_running: u64,
+    threads: rustc_hash::FxHashSet<ThreadId>,
+}
+
+impl Overlap {
+    fn new(window: Nanos) -> Self {
+        Self {
+            window: window.0.max(1),
+            current: 0,
+            seen: Vec::new(),
+            running: 0,
+            co_running: 0,
+            threads: rustc_hash::FxHashSet::default(),
+        }
+    }
+
+    fn see(&mut self, sample: &Sample, world: &World) {
+        let Some(thread) = world.threads.get(&sample.thread) else {
+            return;
+        };
+        let window = sample.at.0 / self.window;
+        if window != self.current {
+            self.finish();
+            self.current = window;
+        }
+        self.threads.insert(sample.thread);
+        let seen = (thread.space, sample.thread, sample.cpu);
+        if !self.seen.contains(&seen) {
+            self.seen.push(seen);
+        }
+    }
+
+    fn finish(&mut self) {
+        if !self.seen.is_empty() {
+            self.running += 1;
+            let together = self.seen.iter().enumerate().any(|(i, a)| {
+                self.seen[i + 1..]
+                    .iter()
+                    .any(|b| a.0 == b.0 && a.1 != b.1 && a.2 != b.2)
+            });
+            self.co_running += u64::from(together);
+        }
+        self.seen.clear();
+    }
+
+    fn share(&self) -> Option<f64> {
+        (self.threads.len() > 1 && self.running > 0)
+            .then(|| self.co_running as f64 / self.running as f64)
+    }
+}

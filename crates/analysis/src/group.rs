@@ -1,0 +1,357 @@
+//! From lines to findings: one per set of objects and verdict, however many lines that spans.
+
+use std::collections::BTreeMap;
+
+use hitm_model::{
+    AccessKinds, ByteRange, Caveat, Confidence, Evidence, Finding, LineSize, LineView, Nanos,
+    Object, Participant, Sampled, Severity, Site, SpaceId, ThreadGroup, ThreadId, Verdict,
+};
+use rustc_hash::FxHashMap;
+
+use crate::advise::{Role, advise};
+use crate::attribute::Attribution;
+use crate::binaries::DebugInfos;
+use crate::lines::{LineFinding, Met, union};
+use crate::options::ThreadsBy;
+use crate::samples::SiteKey;
+use crate::touch::SiteId;
+use crate::world::World;
+
+/// Lines of one finding whose participants are listed; the others only count.
+const LISTED_LINES: usize = 64;
+
+/// Sites that are listed per participant.
+const LISTED_SITES: usize = 4;
+
+/// So many samples of participants must have met for medium confidence, and for high.
+const MET_FOR_MEDIUM: u64 = 8;
+const MET_FOR_HIGH: u64 = 30;
+
+/// What grouping needs to know beside the lines.
+pub(crate) struct Surroundings<'a, 'm, 'd> {
+    pub(crate) world: &'a World,
+    pub(crate) debug: &'a DebugInfos<'m, 'd>,
+    pub(crate) sites: &'a [SiteKey],
+    pub(crate) line_size: LineSize,
+    pub(crate) window: Nanos,
+    pub(crate) threads_by: ThreadsBy,
+    pub(crate) next: String,
+}
+
+type AttributedLine = (LineFinding, Vec<Attribution>);
+
+/// Puts lines of the same objects and verdict together.
+pub(crate) fn findings(
+    lines: Vec<AttributedLine>,
+    around: &Surroundings<'_, '_, '_>,
+) -> Vec<Finding> {
+    let mut groups: BTreeMap<(SpaceId, Verdict, Vec<String>), Vec<AttributedLine>> =
+        BTreeMap::new();
+    for (line, attributions) in lines {
+        let mut identities: Vec<String> = attributions
+            .iter()
+            .map(|attribution| attribution.identity.clone())
+            .collect();
+        identities.sort();
+        identities.dedup();
+        let key = (line.key.0, line.verdict, identities);
+        groups.entry(key).or_default().push((line, attributions));
+    }
+    groups
+        .into_iter()
+        .map(|((_, verdict, identities), lines)| finding(verdict, &identities, lines, around))
+        .collect()
+}
+
+fn finding(
+    verdict: Verdict,
+    identities: &[String],
+    mut lines: Vec<AttributedLine>,
+    around: &Surroundings<'_, '_, '_>,
+) -> Finding {
+    let samples_on =
+        |line: &LineFinding| union(line.parts.iter().map(|part| part.times.clone())).len() as u64;
+    lines.sort_by_cached_key(|(line, _)| (std::cmp::Reverse(samples_on(line)), line.key.1));
+    let mut met = Met::default();
+    lines.iter().for_each(|(line, _)| met.add(line.met));
+    let objects = objects(&lines);
+    let participants = participants(&lines, &objects, around);
+    let roles: Vec<Role> = lines.iter().take(LISTED_LINES).flat_map(roles).collect();
+    let plain_writes_only = plain_writes_only(&participants);
+    let caveats = if plain_writes_only {
+        vec![Caveat::PlainWritesOnly]
+    } else {
+        Vec::new()
+    };
+    let samples: u64 = lines.iter().map(|(line, _)| samples_on(line)).sum();
+    Finding {
+        fingerprint: fingerprint(verdict, identities),
+        verdict,
+        severity: severity(&lines, around.world),
+        confidence: confidence(&met),
+        evidence: vec![Evidence::Sampled(Sampled {
+            samples,
+            met: met.met,
+            met_disjoint: met.disjoint,
+            met_overlapping: met.overlapping,
+            window: around.window,
+            met_on_other_cpu: met.on_other_cpu,
+            plain_writes_only,
+        })],
+        advice: advise(verdict, &roles, around.line_size),
+        next: around.next.clone(),
+        lines: lines
+            .iter()
+            .map(|(line, _)| LineView {
+                address: line.key.1,
+                samples: samples_on(line),
+            })
+            .collect(),
+        objects,
+        participants,
+        caveats,
+    }
+}
+
+fn objects(lines: &[AttributedLine]) -> Vec<Object> {
+    let mut objects: Vec<Object> = lines
+        .iter()
+        .flat_map(|(_, attributions)| attributions.iter().map(|it| it.object.clone()))
+        .collect();
+    objects.sort_by(|a, b| (a.address, &a.name).cmp(&(b.address, &b.name)));
+    objects.dedup_by(|a, b| a.address == b.address && a.name == b.name);
+    objects
+}
+
+fn roles((line, attributions): &AttributedLine) -> Vec<Role> {
+    line.parts
+        .iter()
+        .zip(attributions)
+        .map(|(part, attribution)| Role {
+            thread: part.thread,
+            writes: part.kinds.writes(),
+            range: part.range,
+            attribution: attribution.clone(),
+        })
+        .collect()
+}
+
+fn participants(
+    lines: &[AttributedLine],
+    objects: &[Object],
+    around: &Surroundings<'_, '_, '_>,
+) -> Vec<Participant> {
+    let mut participants = Vec::new();
+    for (index, (line, attributions)) in lines.iter().take(LISTED_LINES).enumerate() {
+        // Keyed so that what one reader would call one participant falls together, in order of address.
+        let mut merged: BTreeMap<(u32, String, String), Merged<'_>> = BTreeMap::new();
+        let mut starts: FxHashMap<(String, String), u32> = FxHashMap::default();
+        for (part, attribution) in line.parts.iter().zip(attributions) {
+            let group = group_key(around, part.thread);
+            let field = (group.clone(), attribution.field_path.clone());
+            let start = *starts.entry(field).or_insert(part.range.start);
+            let key = (start, group, attribution.field_path.clone());
+            let entry = merged
+                .entry(key)
+                .or_insert_with(|| Merged::new(part.range, attribution));
+            entry.range = entry.range.hull(part.range);
+            entry.kinds = entry.kinds.union(part.kinds);
+            entry
+                .times
+                .entry(part.thread)
+                .or_default()
+                .push(part.times.clone());
+            for &(site, kinds, samples) in &part.sites {
+                let known = entry.sites.entry(site).or_default();
+                *known = (known.0.union(kinds), known.1 + samples);
+            }
+        }
+        participants.extend(
+            merged
+                .into_values()
+                .map(|merged| merged.into_participant(index, objects, around)),
+        );
+    }
+    participants
+}
+
+struct Merged<'a> {
+    range: ByteRange,
+    kinds: AccessKinds,
+    attribution: &'a Attribution,
+    times: BTreeMap<ThreadId, Vec<Vec<Nanos>>>,
+    sites: FxHashMap<SiteId, (AccessKinds, u64)>,
+}
+
+impl<'a> Merged<'a> {
+    fn new(range: ByteRange, attribution: &'a Attribution) -> Self {
+        Self {
+            range,
+            kinds: AccessKinds::NONE,
+            attribution,
+            times: BTreeMap::new(),
+            sites: FxHashMap::default(),
+        }
+    }
+
+    fn into_participant(
+        self,
+        line: usize,
+        objects: &[Object],
+        around: &Surroundings<'_, '_, '_>,
+    ) -> Participant {
+        let threads = &around.world.threads;
+        let of = |id: &ThreadId| threads.get(id);
+        let names: Vec<&str> = self
+            .times
+            .keys()
+            .filter_map(of)
+            .map(|thread| thread.name.as_str())
+            .collect();
+        let object = objects.iter().position(|object| {
+            object.address == self.attribution.object.address
+                && object.name == self.attribution.object.name
+        });
+        let mut sites: Vec<(SiteId, (AccessKinds, u64))> = self.sites.into_iter().collect();
+        sites.sort_by_key(|&(site, (_, samples))| (std::cmp::Reverse(samples), site));
+        Participant {
+            threads: ThreadGroup {
+                name: common_name(&names),
+                tids: self
+                    .times
+                    .keys()
+                    .filter_map(of)
+                    .map(|thread| thread.tid)
+                    .collect(),
+            },
+            line,
+            range: self.range,
+            kinds: self.kinds,
+            field_path: self.attribution.field_path.clone(),
+            field_type: self.attribution.field_type.clone(),
+            object,
+            samples: self
+                .times
+                .values()
+                .map(|lists| union(lists.iter().cloned()).len() as u64)
+                .sum(),
+            thread_samples: self
+                .times
+                .keys()
+                .filter_map(of)
+                .map(|thread| thread.samples)
+                .sum(),
+            sites: sites
+                .into_iter()
+                .take(LISTED_SITES)
+                .map(|(site, (kinds, samples))| describe(around, site, kinds, samples))
+                .collect(),
+        }
+    }
+}
+
+fn describe(
+    around: &Surroundings<'_, '_, '_>,
+    site: SiteId,
+    kinds: AccessKinds,
+    samples: u64,
+) -> Site {
+    let key = around.sites[site.0 as usize];
+    let module = around.debug.module(key.module);
+    let mut frames = around.debug.get(key.module).source_frames(key.instruction);
+    if frames.is_empty()
+        && let Some(symbol) = module.image.symbol_at(key.instruction)
+    {
+        frames.push(hitm_model::SourceFrame {
+            function: symbol.name,
+            line: None,
+        });
+    }
+    Site {
+        binary: module.name().to_owned(),
+        address: key.instruction,
+        kinds,
+        samples,
+        frames,
+    }
+}
+
+fn group_key(around: &Surroundings<'_, '_, '_>, thread: ThreadId) -> String {
+    let name = around
+        .world
+        .threads
+        .get(&thread)
+        .map_or("", |thread| thread.name.as_str());
+    match around.threads_by {
+        ThreadsBy::Name => name
+            .trim_end_matches(|c: char| c.is_ascii_digit())
+            .to_owned(),
+        ThreadsBy::Tid => format!("{name}\0{thread}"),
+    }
+}
+
+/// The name of all, or with `*` for digits at the end that differ.
+fn common_name(names: &[&str]) -> String {
+    match names {
+        [] => String::new(),
+        [first, rest @ ..] if rest.iter().all(|name| name == first) => (*first).to_owned(),
+        [first, ..] => format!("{}*", first.trim_end_matches(|c: char| c.is_ascii_digit())),
+    }
+}
+
+fn severity(lines: &[AttributedLine], world: &World) -> Severity {
+    let mut times: BTreeMap<ThreadId, Vec<Vec<Nanos>>> = BTreeMap::new();
+    for part in lines.iter().flat_map(|(line, _)| &line.parts) {
+        times
+            .entry(part.thread)
+            .or_default()
+            .push(part.times.clone());
+    }
+    let mut severity = Severity {
+        samples: 0,
+        thread_samples: 0,
+        worst_thread: 0.0,
+    };
+    for (thread, lists) in times {
+        let samples = union(lists.into_iter()).len() as u64;
+        let all = world
+            .threads
+            .get(&thread)
+            .map_or(0, |thread| thread.samples)
+            .max(samples);
+        severity.samples += samples;
+        severity.thread_samples += all;
+        if all > 0 {
+            severity.worst_thread = severity.worst_thread.max(samples as f64 / all as f64);
+        }
+    }
+    severity
+}
+
+fn confidence(met: &Met) -> Confidence {
+    let apart = met.on_other_cpu * 2 >= met.met;
+    if met.met >= MET_FOR_HIGH && apart {
+        Confidence::High
+    } else if met.met >= MET_FOR_MEDIUM {
+        Confidence::Medium
+    } else {
+        Confidence::Low
+    }
+}
+
+/// Whether nobody waits for the line: no locked operation, and nobody reads what only others write beside.
+fn plain_writes_only(participants: &[Participant]) -> bool {
+    participants
+        .iter()
+        .all(|part| part.kinds.writes() && !part.kinds.atomic())
+}
+
+/// FNV-1a, 64 bits: small, and the same in every version.
+fn fingerprint(verdict: Verdict, identities: &[String]) -> String {
+    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+    let words = std::iter::once(verdict.word()).chain(identities.iter().map(String::as_str));
+    for byte in words.flat_map(|word| word.bytes().chain(std::iter::once(0))) {
+        hash = (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+    }
+    format!("{hash:016x}")
+}

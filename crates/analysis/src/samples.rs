@@ -1,0 +1,263 @@
+//! A sample becomes the accesses around it.
+
+use std::collections::hash_map::Entry;
+
+use hitm_binary::decode::{Block, Code, Function, block_from};
+use hitm_model::{
+    AccessKind, Avma, Bias, Event, LineAddress, LineSize, MappingKind, Registers, Sample, SpaceId,
+    Svma, SvmaRange,
+};
+use rustc_hash::FxHashMap;
+
+use crate::binaries::{ModuleId, Modules};
+use crate::touch::{SiteId, Touch};
+use crate::world::World;
+
+/// An instruction that accesses memory.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct SiteKey {
+    pub(crate) module: ModuleId,
+    pub(crate) instruction: Svma,
+    pub(crate) kind: AccessKind,
+}
+
+/// The code around an instruction pointer, decoded.
+struct Decoded {
+    block: Block,
+    bias: Bias,
+    module: ModuleId,
+    /// The site of each of the block's operands.
+    sites: Vec<SiteId>,
+}
+
+/// An access and the operand that it came from.
+pub(crate) struct Access<'a> {
+    pub(crate) line: LineAddress,
+    pub(crate) touch: Touch,
+    pub(crate) context: Context<'a>,
+}
+
+/// Where in the code an access was seen: enough to ask for the types of its pointers.
+#[derive(Clone, Copy)]
+pub(crate) struct Context<'a> {
+    pub(crate) module: ModuleId,
+    pub(crate) ip: Svma,
+    pub(crate) address: Avma,
+    pub(crate) operand: &'a hitm_binary::decode::Operand,
+    pub(crate) bias: Bias,
+}
+
+/// The operand counts that a report states as denominators.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Counts {
+    pub(crate) samples: u64,
+    pub(crate) undecoded: u64,
+    pub(crate) operands: u64,
+    pub(crate) unresolved: u64,
+    pub(crate) unmapped: u64,
+}
+
+/// Turns samples into accesses; decodes each place in the code once.
+pub(crate) struct Decoder<'d, 's> {
+    pub(crate) modules: Modules<'d, 's>,
+    pub(crate) sites: Vec<SiteKey>,
+    pub(crate) counts: Counts,
+    site_ids: FxHashMap<SiteKey, SiteId>,
+    /// Index into `decoded`; `None` is code that cannot be decoded.
+    places: FxHashMap<(SpaceId, Avma), Option<u32>>,
+    by_svma: FxHashMap<(ModuleId, Svma, Bias), Option<u32>>,
+    decoded: Vec<Decoded>,
+    /// Functions with their branch targets, by their start.
+    functions: FxHashMap<(ModuleId, Svma), Function<'d>>,
+    line_size: LineSize,
+}
+
+impl<'d, 's> Decoder<'d, 's> {
+    pub(crate) fn new(modules: Modules<'d, 's>, line_size: LineSize) -> Self {
+        Self {
+            modules,
+            sites: Vec::new(),
+            counts: Counts::default(),
+            site_ids: FxHashMap::default(),
+            places: FxHashMap::default(),
+            by_svma: FxHashMap::default(),
+            decoded: Vec::new(),
+            functions: FxHashMap::default(),
+            line_size,
+        }
+    }
+
+    /// Forgets what a changed mapping makes wrong.
+    pub(crate) fn note(&mut self, event: &Event) {
+        match event {
+            Event::Mapping { space, mapping, .. } if mapping.executable => {
+                self.places
+                    .retain(|(at, ip), _| at != space || !mapping.range.contains(*ip));
+            }
+            // A place that could not be decoded may be mapped by now.
+            Event::Mapping { space, .. } | Event::SpaceBorn { space, .. } => {
+                self.places
+                    .retain(|(at, _), decoded| at != space || decoded.is_some());
+            }
+            _ => {}
+        }
+    }
+
+    /// Calls `each` with every access of a sample, line by line.
+    pub(crate) fn accesses(
+        &mut self,
+        world: &World,
+        sample: &Sample,
+        mut each: impl FnMut(SpaceId, Access<'_>),
+    ) {
+        let Some(thread) = world.threads.get(&sample.thread) else {
+            return;
+        };
+        let Some(space) = world.spaces.get(&thread.space) else {
+            return;
+        };
+        self.counts.samples += 1;
+        let ip = sample.registers.ip;
+        let place = match self.places.get(&(thread.space, ip)) {
+            Some(place) => *place,
+            None => {
+                let place = self.decode(space, ip);
+                self.places.insert((thread.space, ip), place);
+                place
+            }
+        };
+        let Some(decoded) = place.map(|index| &self.decoded[index as usize]) else {
+            self.counts.undecoded += 1;
+            return;
+        };
+        self.counts.unresolved += u64::from(decoded.block.unresolved);
+        self.counts.operands +=
+            u64::from(decoded.block.unresolved) + decoded.block.operands.len() as u64;
+        let mut mapped_at: Option<hitm_model::AvmaRange> = None;
+        for (operand, site) in decoded.block.operands.iter().zip(&decoded.sites) {
+            let Some(range) = operand.resolve(&sample.registers, decoded.bias, thread.fs_base)
+            else {
+                self.counts.unresolved += 1;
+                continue;
+            };
+            let address = range.start;
+            if !mapped_at.is_some_and(|range| range.contains(address)) {
+                let Some(mapping) = space.at(address) else {
+                    self.counts.unmapped += 1;
+                    continue;
+                };
+                mapped_at = Some(mapping.range);
+            }
+            for (line, range) in self.line_size.parts(address, operand.size) {
+                let touch = Touch {
+                    at: sample.at,
+                    thread: sample.thread,
+                    cpu: sample.cpu,
+                    range,
+                    kind: operand.kind,
+                    site: *site,
+                };
+                let context = Context {
+                    module: decoded.module,
+                    ip: decoded.bias.to_svma(ip),
+                    address,
+                    operand,
+                    bias: decoded.bias,
+                };
+                each(
+                    thread.space,
+                    Access {
+                        line,
+                        touch,
+                        context,
+                    },
+                );
+            }
+        }
+    }
+
+    fn decode(&mut self, space: &crate::world::Space, ip: Avma) -> Option<u32> {
+        let mapping = space.at(ip)?;
+        let MappingKind::File {
+            path,
+            offset,
+            build_id,
+        } = &mapping.kind
+        else {
+            return None;
+        };
+        let module = self.modules.find(path, build_id.as_ref())?;
+        let bias = self
+            .modules
+            .get(module)
+            .image
+            .bias_of(mapping.range.start, *offset)?;
+        let svma = bias.to_svma(ip);
+        if let Some(known) = self.by_svma.get(&(module, svma, bias)) {
+            return *known;
+        }
+        let decoded = self.decode_svma(module, svma, bias);
+        self.by_svma.insert((module, svma, bias), decoded);
+        decoded
+    }
+
+    fn decode_svma(&mut self, module: ModuleId, ip: Svma, bias: Bias) -> Option<u32> {
+        let block = self.block(module, ip)?;
+        let sites = block
+            .operands
+            .iter()
+            .map(|operand| {
+                let key = SiteKey {
+                    module,
+                    instruction: operand.instruction,
+                    kind: operand.kind,
+                };
+                *self.site_ids.entry(key).or_insert_with(|| {
+                    self.sites.push(key);
+                    SiteId(self.sites.len() as u32 - 1)
+                })
+            })
+            .collect();
+        self.decoded.push(Decoded {
+            block,
+            bias,
+            module,
+            sites,
+        });
+        u32::try_from(self.decoded.len() - 1).ok()
+    }
+
+    /// The code that is certainly executed around an instruction: backwards too where the function's start is known.
+    fn block(&mut self, module: ModuleId, ip: Svma) -> Option<Block> {
+        let image = &self.modules.get(module).image;
+        if let Some(bounds) = image.function_at(ip) {
+            let function = match self.functions.entry((module, bounds.start)) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(new) => {
+                    let bytes = image.code(bounds)?;
+                    new.insert(Function::new(Code {
+                        start: bounds.start,
+                        bytes,
+                    }))
+                }
+            };
+            if let Ok(block) = function.block_at(ip) {
+                return Some(block);
+            }
+        }
+        let bytes = (1..=UNBOUNDED)
+            .rev()
+            .step_by(16)
+            .find_map(|length| image.code(SvmaRange::new(ip, ip.wrapping_add(length))))?;
+        block_from(Code { start: ip, bytes }).ok()
+    }
+}
+
+/// Bytes that are decoded where a function's bounds are not known.
+const UNBOUNDED: u64 = 256;
+
+/// The value that an operand's base register had at its instruction.
+pub(crate) fn base_value(context: &Context<'_>, registers: &Registers) -> Option<Avma> {
+    let (_, form) = context.operand.base.as_ref()?;
+    form.resolve(registers, context.bias, None)
+}

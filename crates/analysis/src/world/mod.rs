@@ -1,0 +1,142 @@
+//! Which threads and address spaces there are, as the events tell.
+
+mod space;
+
+use std::collections::BTreeMap;
+
+use hitm_model::{
+    Avma, AvmaRange, Event, ExitStatus, Machine, Nanos, Pid, RunInfo, SamplerInfo, SpaceId,
+    StackFrame, StopReason, ThreadId, Tid,
+};
+use rustc_hash::FxHashMap;
+
+pub(crate) use space::Space;
+
+/// A thread of the recording.
+#[derive(Clone, Debug)]
+pub(crate) struct Thread {
+    pub(crate) space: SpaceId,
+    pub(crate) tid: Tid,
+    pub(crate) name: String,
+    pub(crate) samples: u64,
+    pub(crate) fs_base: Option<Avma>,
+    pub(crate) stack: Option<AvmaRange>,
+    /// Its call stack, innermost first, the last time it was read.
+    pub(crate) frames: Vec<StackFrame>,
+}
+
+/// Everything the events have told so far.
+#[derive(Debug, Default)]
+pub(crate) struct World {
+    pub(crate) machine: Option<Machine>,
+    pub(crate) run: Option<RunInfo>,
+    pub(crate) sampler: Option<SamplerInfo>,
+    pub(crate) child: Option<ExitStatus>,
+    pub(crate) stopped: Option<StopReason>,
+    pub(crate) threads: BTreeMap<ThreadId, Thread>,
+    pub(crate) spaces: FxHashMap<SpaceId, Space>,
+    pub(crate) lost: u64,
+    first: Option<Nanos>,
+    last: Nanos,
+}
+
+impl World {
+    /// Takes in an event.
+    pub(crate) fn apply(&mut self, event: &Event) {
+        match event {
+            Event::Machine(machine) => self.machine = Some(machine.clone()),
+            Event::Run(run) => self.run = Some(run.clone()),
+            Event::Sampler(sampler) => self.sampler = Some(sampler.clone()),
+            Event::SpaceBorn {
+                space, pid, parent, ..
+            } => self.space_born(*space, *pid, *parent),
+            Event::Mapping { space, mapping, .. } => {
+                self.spaces.entry(*space).or_default().map(mapping.clone());
+            }
+            Event::ThreadBorn {
+                thread,
+                space,
+                tid,
+                name,
+                ..
+            } => {
+                let known = self
+                    .threads
+                    .entry(*thread)
+                    .or_insert_with(|| Thread::new(*space, *tid));
+                known.name.clone_from(name);
+                self.spaces.entry(*space).or_default();
+            }
+            Event::ThreadNamed { thread, name, .. } => {
+                if let Some(thread) = self.threads.get_mut(thread) {
+                    thread.name.clone_from(name);
+                }
+            }
+            Event::ThreadEnded { .. } => {}
+            Event::Sample(sample) => {
+                self.first.get_or_insert(sample.at);
+                self.last = self.last.max(sample.at);
+                if let Some(thread) = self.threads.get_mut(&sample.thread) {
+                    thread.samples += 1;
+                }
+            }
+            Event::ThreadPointer { thread, fs_base } => {
+                if let Some(thread) = self.threads.get_mut(thread) {
+                    thread.fs_base = Some(*fs_base);
+                }
+            }
+            Event::Stack { thread, range } => {
+                if let Some(thread) = self.threads.get_mut(thread) {
+                    thread.stack = Some(*range);
+                }
+            }
+            Event::Frames { thread, frames, .. } => {
+                if let Some(thread) = self.threads.get_mut(thread) {
+                    thread.frames.clone_from(frames);
+                }
+            }
+            Event::Lost { events, .. } => self.lost += events,
+            Event::ChildEnded { pid, status } => {
+                if self.run.as_ref().is_none_or(|run| run.pid == *pid) {
+                    self.child = Some(*status);
+                }
+            }
+            Event::Ended { reason, .. } => self.stopped = Some(reason.clone()),
+        }
+    }
+
+    fn space_born(&mut self, space: SpaceId, pid: Pid, parent: Option<SpaceId>) {
+        let inherited = parent.and_then(|parent| self.spaces.get(&parent)).cloned();
+        let mut born = inherited.unwrap_or_default();
+        born.pid = Some(pid);
+        self.spaces.insert(space, born);
+    }
+
+    /// First to last sample.
+    pub(crate) fn duration(&self) -> Nanos {
+        self.last.since(self.first.unwrap_or_default())
+    }
+
+    /// The thread whose stack holds `address`, if one is known to.
+    pub(crate) fn stack_owner(&self, space: SpaceId, address: Avma) -> Option<(ThreadId, &Thread)> {
+        self.threads
+            .iter()
+            .filter(|(_, thread)| thread.space == space)
+            .find(|(_, thread)| thread.stack.is_some_and(|stack| stack.contains(address)))
+            .map(|(id, thread)| (*id, thread))
+    }
+}
+
+impl Thread {
+    fn new(space: SpaceId, tid: Tid) -> Self {
+        Self {
+            space,
+            tid,
+            name: String::new(),
+            samples: 0,
+            fs_base: None,
+            stack: None,
+            frames: Vec::new(),
+        }
+    }
+}

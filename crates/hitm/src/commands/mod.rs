@@ -1,0 +1,26 @@
+//! What each command does.
+
+pub mod attach;
+pub mod completions;
+pub mod doctor;
+mod interrupt;
+mod progress;
+pub mod report;
+pub mod run;
+mod show;
+mod store;
+
+use crate::cli::Command;
+use crate::exit_codes::Exit;
+
+/// Runs a command.
+pub fn dispatch(command: Command) -> anyhow::Result<Exit> {
+    match command {
+        Command::Run(args) => run::run(&args),
+        Command::Attach(args) => attach::attach(&args),
+        Command::Report(args) => report::report(&args),
+        Command::Doctor(args) => doctor::run(&doctor::DoctorOptions { quick: args.quick }),
+        Command::Completions { shell } => completions::completions(shell),
+        Command::Man => completions::man(),
+    }
+}

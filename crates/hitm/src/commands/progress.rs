@@ -1,0 +1,140 @@
+//! The progress line of a recording, where there is a terminal that nobody else writes to.
+
+use std::fs::File;
+use std::io::{self, IsTerminal as _};
+use std::time::Duration;
+
+use hitm_collect::Progress;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle, TermLike};
+
+/// How often it is drawn again, per second.
+const DRAWS_PER_SECOND: u8 = 5;
+
+/// A line that says how far a recording is, or nothing where it would disturb.
+#[derive(Debug)]
+pub struct ProgressLine(Option<ProgressBar>);
+
+impl ProgressLine {
+    /// On stderr, if that is a terminal.
+    pub fn on_stderr() -> Self {
+        Self::drawn(io::stderr().is_terminal().then(ProgressDrawTarget::stderr))
+    }
+
+    /// For `run`: the program writes where we do, so the line goes to the terminal itself, and only if neither of the
+    /// streams that the program has from us leads there.
+    pub fn beside_program(shares_terminal: bool) -> Self {
+        if shares_terminal {
+            return Self(None);
+        }
+        let terminal = ControllingTerminal::open();
+        Self::drawn(terminal.map(|terminal| {
+            ProgressDrawTarget::term_like_with_hz(Box::new(terminal), DRAWS_PER_SECOND)
+        }))
+    }
+
+    fn drawn(target: Option<ProgressDrawTarget>) -> Self {
+        Self(target.map(|target| {
+            let bar = ProgressBar::with_draw_target(None, target);
+            if let Ok(style) = ProgressStyle::with_template("{spinner} {wide_msg}") {
+                bar.set_style(style);
+            }
+            bar.enable_steady_tick(Duration::from_millis(250));
+            bar
+        }))
+    }
+
+    /// Shows how far the recording is.
+    pub fn update(&mut self, now: &Progress) {
+        let Some(bar) = &self.0 else { return };
+        let hottest = now.hottest.as_ref().map_or_else(String::new, |hottest| {
+            format!(
+                ", hottest line so far {} in {}",
+                hottest.line, hottest.place
+            )
+        });
+        let seconds = now.elapsed.as_secs_f64();
+        bar.set_message(format!("{} samples, {seconds:.0} s{hottest}", now.samples));
+    }
+
+    /// Takes the line away.
+    pub fn clear(&mut self) {
+        if let Some(bar) = self.0.take() {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+/// The terminal that the session belongs to, whatever stdout and stderr are.
+#[derive(Debug)]
+struct ControllingTerminal(File);
+
+impl ControllingTerminal {
+    /// Opens it if this process may draw on it now: a background job may not.
+    fn open() -> Option<Self> {
+        let terminal = File::options()
+            .read(true)
+            .write(true)
+            .open("/dev/tty")
+            .ok()?;
+        let foreground = nix::unistd::tcgetpgrp(&terminal).ok()?;
+        (foreground == nix::unistd::getpgrp()).then_some(Self(terminal))
+    }
+
+    fn put(&self, text: &str) -> io::Result<()> {
+        io::Write::write_all(&mut &self.0, text.as_bytes())
+    }
+}
+
+impl TermLike for ControllingTerminal {
+    fn width(&self) -> u16 {
+        terminal_size::terminal_size_of(&self.0).map_or(80, |(width, _)| width.0)
+    }
+
+    fn move_cursor_up(&self, n: usize) -> io::Result<()> {
+        if n == 0 {
+            Ok(())
+        } else {
+            self.put(&format!("\x1b[{n}A"))
+        }
+    }
+
+    fn move_cursor_down(&self, n: usize) -> io::Result<()> {
+        if n == 0 {
+            Ok(())
+        } else {
+            self.put(&format!("\x1b[{n}B"))
+        }
+    }
+
+    fn move_cursor_right(&self, n: usize) -> io::Result<()> {
+        if n == 0 {
+            Ok(())
+        } else {
+            self.put(&format!("\x1b[{n}C"))
+        }
+    }
+
+    fn move_cursor_left(&self, n: usize) -> io::Result<()> {
+        if n == 0 {
+            Ok(())
+        } else {
+            self.put(&format!("\x1b[{n}D"))
+        }
+    }
+
+    fn write_line(&self, text: &str) -> io::Result<()> {
+        self.put(&format!("{text}\r\n"))
+    }
+
+    fn write_str(&self, text: &str) -> io::Result<()> {
+        self.put(text)
+    }
+
+    fn clear_line(&self) -> io::Result<()> {
+        self.put("\r\x1b[2K")
+    }
+
+    fn flush(&self) -> io::Result<()> {
+        io::Write::flush(&mut &self.0)
+    }
+}

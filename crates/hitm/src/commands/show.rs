@@ -1,0 +1,109 @@
+//! From a recording to what the user sees: analysis, table, JSON, gate.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write as _};
+use std::path::Path;
+
+use anyhow::Context as _;
+use hitm_analysis::{Options, ThreadsBy};
+use hitm_model::{Caveat, Pid, Report};
+use hitm_report::TableOptions;
+
+use crate::cli::{ShowArgs, ThreadsByChoice};
+use crate::exit_codes::Exit;
+use crate::load::{Files, RecordingFile};
+use crate::output;
+
+/// Where the table goes: the stream that is not the program's own.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TableTo {
+    Stdout,
+    Stderr,
+}
+
+/// Analyses the recording at `path`.
+///
+/// `alive` is the recorded process if it still runs: its binaries are then read as it sees them.
+pub fn analyse(
+    path: &Path,
+    args: &ShowArgs,
+    alive: Option<Pid>,
+    more: Vec<Caveat>,
+) -> anyhow::Result<Report> {
+    let recording = RecordingFile::open(path)?;
+    let files = Files::seen_by(alive);
+    let options = Options {
+        line_size: args.line_size,
+        min_share: if args.all { 0.0 } else { args.min_share },
+        threads_by: match args.threads_by {
+            ThreadsByChoice::Name => ThreadsBy::Name,
+            ThreadsByChoice::Tid => ThreadsBy::Tid,
+        },
+        ..Options::default()
+    };
+    let mut report = hitm_analysis::analyse(&recording, &files, &options);
+    report.caveats.extend(
+        recording
+            .damage()
+            .iter()
+            .flat_map(hitm_recording::Damage::caveats),
+    );
+    for caveat in more {
+        if !report.caveats.contains(&caveat) {
+            report.caveats.push(caveat);
+        }
+    }
+    Ok(report)
+}
+
+/// Prints a report as asked and says whether the gate is hit.
+pub fn show(report: &Report, args: &ShowArgs, table_to: TableTo) -> anyhow::Result<Exit> {
+    if args.json != Some(None) {
+        table(report, args, table_to)?;
+    }
+    match &args.json {
+        None => {}
+        Some(None) => {
+            let mut out = BufWriter::new(io::stdout().lock());
+            hitm_report::json(report, &mut out)?;
+            out.flush()?;
+        }
+        Some(Some(path)) => {
+            let shown = path.display();
+            let file =
+                File::create(path).with_context(|| format!("cannot create the report {shown}"))?;
+            let mut out = BufWriter::new(file);
+            hitm_report::json(report, &mut out)
+                .map_err(anyhow::Error::from)
+                .and_then(|()| Ok(out.flush()?))
+                .with_context(|| format!("cannot write the report {shown}"))?;
+        }
+    }
+    Ok(if hitm_report::gate(report, args.fail_on) {
+        Exit::Gate
+    } else {
+        Exit::Done
+    })
+}
+
+fn table(report: &Report, args: &ShowArgs, to: TableTo) -> anyhow::Result<()> {
+    let options = |width| TableOptions {
+        color: true,
+        width,
+        top: args.top,
+        all: args.all,
+    };
+    // The text is made whole and written at once, so that a program that still prints does not tear it.
+    let mut text = Vec::new();
+    match to {
+        TableTo::Stdout => {
+            hitm_report::table(report, &options(output::width(&io::stdout())), &mut text)?;
+            anstream::stdout().lock().write_all(&text)?;
+        }
+        TableTo::Stderr => {
+            hitm_report::table(report, &options(output::width(&io::stderr())), &mut text)?;
+            anstream::stderr().lock().write_all(&text)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,44 @@
+//! What hitm's exit codes mean. The child's own status is reported, never returned.
+
+use std::process::ExitCode;
+
+use hitm_collect::CollectError;
+
+/// How a command ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Exit {
+    /// 0: done.
+    Done,
+    /// 1: findings at or above `--fail-on`.
+    Gate,
+    /// 2: wrong usage, bad input, or an error of ours.
+    Error,
+    /// 3: the machine refused (perf, tools, permissions).
+    Refused,
+}
+
+impl Exit {
+    /// The number.
+    pub const fn number(self) -> u8 {
+        match self {
+            Self::Done => 0,
+            Self::Gate => 1,
+            Self::Error => 2,
+            Self::Refused => 3,
+        }
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit.number())
+    }
+}
+
+/// The exit code for an error: a refusal by the machine is told apart from everything else.
+pub fn of_error(error: &anyhow::Error) -> Exit {
+    match error.downcast_ref::<CollectError>() {
+        Some(error) if error.is_refusal() => Exit::Refused,
+        _ => Exit::Error,
+    }
+}

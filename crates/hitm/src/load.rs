@@ -1,0 +1,163 @@
+//! Files for the analysis: binaries, their separate debug files, recordings.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, BufReader};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use hitm_analysis::{BinarySource, Recording};
+use hitm_binary::image::Image;
+use hitm_model::{Event, Pid};
+use hitm_recording::{Damage, Reader};
+use memmap2::Mmap;
+
+/// Where distributions put separate debug files.
+const DEBUG_ROOT: &str = "/usr/lib/debug";
+
+/// Maps the files of a recording and keeps them mapped for the rest of the process.
+#[derive(Debug, Default)]
+pub struct Files {
+    alive: Option<Pid>,
+    mapped: RefCell<HashMap<PathBuf, Option<&'static [u8]>>>,
+}
+
+impl Files {
+    /// Files as `alive` sees them, the recorded process if it still lives; else, and after that, as we do.
+    pub fn seen_by(alive: Option<Pid>) -> Self {
+        Self {
+            alive,
+            ..Self::default()
+        }
+    }
+
+    fn map(&self, path: &Path) -> io::Result<&'static [u8]> {
+        if let Some(Some(known)) = self.mapped.borrow().get(path) {
+            return Ok(known);
+        }
+        let bytes = map_file(path)?;
+        self.mapped
+            .borrow_mut()
+            .insert(path.to_owned(), Some(bytes));
+        Ok(bytes)
+    }
+}
+
+impl BinarySource<'static> for Files {
+    fn bytes(&self, path: &str) -> Result<&'static [u8], String> {
+        if let Some(pid) = self.alive {
+            let inside = PathBuf::from(format!("/proc/{pid}/root{path}"));
+            if let Ok(bytes) = self.map(&inside) {
+                return Ok(bytes);
+            }
+        }
+        self.map(Path::new(path)).map_err(|error| error.to_string())
+    }
+
+    fn debug_bytes(&self, path: &str, image: &Image<'static>) -> Option<&'static [u8]> {
+        if image.debug_level() == hitm_binary::image::DebugLevel::Full {
+            return None;
+        }
+        let by_build_id = image.build_id().map(|id| {
+            let id = id.to_string();
+            let (head, tail) = id.split_at(id.len().min(2));
+            PathBuf::from(format!("{DEBUG_ROOT}/.build-id/{head}/{tail}.debug"))
+        });
+        let by_link = image.debug_link().map(|(name, _)| {
+            use std::os::unix::ffi::OsStrExt as _;
+            let name = std::ffi::OsStr::from_bytes(name);
+            let folder = Path::new(path).parent().unwrap_or(Path::new("/"));
+            let below_root = folder.strip_prefix("/").unwrap_or(folder);
+            [
+                folder.join(name),
+                folder.join(".debug").join(name),
+                Path::new(DEBUG_ROOT).join(below_root).join(name),
+            ]
+        });
+        by_build_id
+            .into_iter()
+            .chain(by_link.into_iter().flatten())
+            .filter(|candidate| candidate != Path::new(path))
+            .find_map(|candidate| self.map(&candidate).ok())
+    }
+}
+
+/// Maps a regular file; anything else (a device, a fifo) is refused before it can block.
+fn map_file(path: &Path) -> io::Result<&'static [u8]> {
+    let file = File::open(path)?;
+    let metadata = file.metadata()?;
+    if !metadata.is_file() {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "not a regular file",
+        ));
+    }
+    if metadata.len() == 0 {
+        return Ok(&[]);
+    }
+    #[expect(
+        unsafe_code,
+        reason = "mapping a file is unsafe as others may change it"
+    )]
+    // SAFETY: binaries are replaced, not rewritten in place, by every linker and package manager; the bytes are only
+    // read, and all readers take damaged bytes as data. A file that is truncated while it is mapped would end hitm
+    // with SIGBUS, as it would every other program that has it mapped, its own process first.
+    let map = unsafe { Mmap::map(&file)? };
+    // The map lives as long as the process: a command looks at a handful of files and ends.
+    Ok(Box::leak(Box::new(map)))
+}
+
+/// A recording in a file.
+#[derive(Debug)]
+pub struct RecordingFile {
+    path: PathBuf,
+    damage: RefCell<Option<Damage>>,
+}
+
+impl RecordingFile {
+    /// Opens a recording and looks at its head.
+    ///
+    /// # Errors
+    /// If it cannot be read, or is none.
+    pub fn open(path: &Path) -> anyhow::Result<Self> {
+        let recording = Self {
+            path: path.to_owned(),
+            damage: RefCell::new(None),
+        };
+        recording.reader()?;
+        Ok(recording)
+    }
+
+    fn reader(&self) -> anyhow::Result<Reader<BufReader<File>>> {
+        let shown = self.path.display();
+        let file = File::open(&self.path).with_context(|| {
+            format!("cannot open the recording {shown} (make one: hitm run -- COMMAND)")
+        })?;
+        let regular = file.metadata().is_ok_and(|metadata| metadata.is_file());
+        anyhow::ensure!(regular, "the recording {shown} is not a regular file");
+        Reader::new(BufReader::with_capacity(1 << 20, file))
+            .with_context(|| format!("cannot read the recording {shown}"))
+    }
+
+    /// What was wrong with it, after it has been read.
+    pub fn damage(&self) -> Option<Damage> {
+        self.damage.borrow().clone()
+    }
+}
+
+impl Recording for RecordingFile {
+    fn events(&self) -> Box<dyn Iterator<Item = Event> + '_> {
+        // It could be opened a moment ago; if it is gone now, there is nothing in it.
+        let Ok(mut reader) = self.reader() else {
+            return Box::new(std::iter::empty());
+        };
+        Box::new(std::iter::from_fn(move || {
+            let event = reader.next();
+            if event.is_none() {
+                *self.damage.borrow_mut() = Some(reader.damage());
+            }
+            event
+        }))
+    }
+}
