@@ -193,7 +193,9 @@ mod tests {
         }
     }
 
-    fn read_all(ring: &mut Ring) -> Vec<Result<(u32, u16, Vec<u8>), Damaged>> {
+    type Copied = Result<(u32, u16, Vec<u8>), Damaged>;
+
+    fn read_all(ring: &mut Ring) -> Vec<Copied> {
         let mut buffer = Vec::new();
         ring.refresh();
         let mut records = Vec::new();

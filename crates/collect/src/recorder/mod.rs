@@ -6,7 +6,9 @@ mod waiting;
 
 use std::{io::Write, os::fd::AsRawFd as _, sync::atomic::Ordering, time::Duration};
 
-use hitm_model::{Event, ExitStatus, Nanos, Pid, RunInfo, RunMode, SamplerInfo, StopReason};
+use hitm_model::{
+    Event, ExitStatus, LineSize, Machine, Nanos, Pid, RunInfo, RunMode, SamplerInfo, StopReason,
+};
 use hitm_recording::Writer;
 
 pub use self::options::{
@@ -186,18 +188,21 @@ struct Recorder<W> {
     output: Output<W>,
     sampler: Box<dyn Sampler>,
     session: Session<ProcFs>,
+    machine: Machine,
     started: Nanos,
 }
 
 impl<W: Write> Recorder<W> {
     fn new(writer: Writer<W>, sampler: Box<dyn Sampler>) -> Self {
+        let machine = machine::machine();
         Self {
             output: Output {
                 writer,
                 failed: None,
             },
             sampler,
-            session: Session::new(ProcFs::new()),
+            session: Session::new(ProcFs::new(), line_size(&machine)),
+            machine,
             started: clock::now(),
         }
     }
@@ -205,7 +210,7 @@ impl<W: Write> Recorder<W> {
     /// What every recording begins with.
     fn head(&mut self, mode: RunMode, command: Vec<String>, pid: Pid, info: &SamplerInfo) {
         self.started = clock::now();
-        self.write(&Event::Machine(machine::machine()));
+        self.write(&Event::Machine(self.machine.clone()));
         self.write(&Event::Run(RunInfo {
             mode,
             command,
@@ -259,7 +264,14 @@ impl<W: Write> Recorder<W> {
             progress(&Progress {
                 elapsed,
                 samples: self.session.totals().samples,
-                hottest: None,
+                hottest: self
+                    .session
+                    .hottest()
+                    .map(|(line, place, meetings)| HottestLine {
+                        line: line.0,
+                        place,
+                        meetings,
+                    }),
             });
         }
     }
@@ -330,6 +342,15 @@ impl<W: Write> Output<W> {
             self.failed = Some(describe(&error));
         }
     }
+}
+
+/// Most machines' line size where the machine does not tell; it only guides what is looked at while recording.
+fn line_size(machine: &Machine) -> LineSize {
+    const ASSUMED: LineSize = match LineSize::new(64) {
+        Ok(size) => size,
+        Err(_) => unreachable!(),
+    };
+    machine.line_size.unwrap_or(ASSUMED)
 }
 
 /// An error with what caused it.

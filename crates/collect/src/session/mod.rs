@@ -5,16 +5,27 @@
 //! tell (threads and mappings that were there before) is looked up when it is first met.
 
 mod build_id;
+mod code;
+mod lines;
+mod module;
+mod online;
 mod procfs;
 mod space;
+mod stack;
+mod tls;
 mod world;
 
 use hitm_model::{
-    Avma, Event, Mapping, MappingKind, Nanos, Pid, Registers, Sample, SpaceId, ThreadId, Tid,
+    Avma, Event, LineSize, Mapping, MappingKind, Nanos, Pid, Registers, Sample, SpaceId, ThreadId,
+    Tid,
 };
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
-use self::space::Mappings;
+use self::{
+    code::CodeCache,
+    lines::{LineKey, Lines},
+    space::Mappings,
+};
 pub use self::{
     procfs::ProcFs,
     world::{Standing, World},
@@ -28,11 +39,17 @@ const RESCAN_EVERY: Nanos = Nanos::from_millis(250);
 #[derive(Debug)]
 pub struct Session<W> {
     world: W,
+    line_size: LineSize,
     processes: FxHashMap<Pid, Process>,
     threads: FxHashMap<Tid, Thread>,
     n_threads: u32,
     n_spaces: u32,
     totals: SessionTotals,
+    code: CodeCache,
+    lines: Lines,
+    /// Lines whose owner was looked for.
+    captured: FxHashSet<LineKey>,
+    n_captures: u32,
 }
 
 /// What went through a session.
@@ -61,6 +78,9 @@ struct Thread {
     pid: Pid,
     name: String,
     fs_base: Option<Avma>,
+    /// Whether the `fs` base was looked for already.
+    fs_base_sought: bool,
+    n_captures: u32,
     last: Option<(Nanos, Registers)>,
 }
 
@@ -68,15 +88,20 @@ struct Thread {
 type Sink<'a> = &'a mut dyn FnMut(Event);
 
 impl<W: World> Session<W> {
-    /// A session that knows nothing yet.
-    pub fn new(world: W) -> Self {
+    /// A session that knows nothing yet. Meetings on a line are told by `line_size`.
+    pub fn new(world: W, line_size: LineSize) -> Self {
         Self {
             world,
+            line_size,
             processes: FxHashMap::default(),
             threads: FxHashMap::default(),
             n_threads: 0,
             n_spaces: 0,
             totals: SessionTotals::default(),
+            code: CodeCache::default(),
+            lines: Lines::default(),
+            captured: FxHashSet::default(),
+            n_captures: 0,
         }
     }
 
@@ -153,6 +178,7 @@ impl<W: World> Session<W> {
             cpu: raw.cpu,
             registers: raw.registers,
         }));
+        self.look(&raw, sink);
     }
 
     fn born(&mut self, pid: Pid, tid: Tid, parent_pid: Pid, at: Nanos, sink: Sink<'_>) {
@@ -249,6 +275,9 @@ impl<W: World> Session<W> {
             *build_id = found;
         }
         process.mappings.insert(mapping.clone());
+        if mapping.executable {
+            self.code.forget(process.space, mapping.range);
+        }
         sink(Event::Mapping {
             space: process.space,
             at,
@@ -342,6 +371,8 @@ impl<W: World> Session<W> {
                 pid,
                 name: name.clone(),
                 fs_base: None,
+                fs_base_sought: false,
+                n_captures: 0,
                 last: None,
             },
         );

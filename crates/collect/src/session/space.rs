@@ -21,6 +21,14 @@ impl Mappings {
         mapping.range.contains(address).then_some(mapping)
     }
 
+    /// Those that start before `address`, the nearest first.
+    pub(crate) fn before(&self, address: Avma) -> impl Iterator<Item = &Mapping> {
+        self.by_start
+            .range(..address)
+            .rev()
+            .map(|(_, mapping)| mapping)
+    }
+
     /// Whether this very mapping is there. A build-id that is not known is no difference.
     pub(crate) fn has(&self, mapping: &Mapping) -> bool {
         self.at(mapping.range.start)
