@@ -36,6 +36,11 @@ pub(crate) trait Sampler {
     /// for the next call.
     fn poll(&mut self, sink: &mut dyn FnMut(RawEvent)) -> Result<(), CollectError>;
 
+    /// What kept it from sampling all there was, as far as it is known yet.
+    fn shortfall(&self) -> Option<String> {
+        None
+    }
+
     /// Stops sampling, whether or not the program is still running.
     fn stop(&mut self);
 

@@ -219,6 +219,10 @@ impl Sampler for Preload {
         Ok(())
     }
 
+    fn shortfall(&self) -> Option<String> {
+        self.condition().map(|condition| condition.to_string())
+    }
+
     fn stop(&mut self) {
         self.stop();
     }

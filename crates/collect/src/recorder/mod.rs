@@ -20,6 +20,7 @@ use crate::{
     launch::{Child, Launch},
     machine,
     perf::PerfSampler,
+    preload::Preload,
     sampler::Sampler,
     session::{ProcFs, Session},
 };
@@ -127,18 +128,26 @@ fn choose(
     choice: SamplerChoice,
     rate: Rate,
 ) -> Result<(Box<dyn Sampler>, SamplerInfo), CollectError> {
-    match choice {
-        SamplerChoice::Auto | SamplerChoice::Perf => {
-            PerfSampler::probe()?;
-            let (period, cost) = pace(rate);
-            let sampler = PerfSampler::new(period);
-            let info = info(&sampler, rate, cost, None);
-            Ok((Box::new(sampler), info))
-        }
-        SamplerChoice::Preload => Err(CollectError::Agent {
-            why: "it is not part of this build".into(),
-        }),
-    }
+    let refused = match choice {
+        SamplerChoice::Auto | SamplerChoice::Perf => match PerfSampler::probe() {
+            Ok(()) => {
+                let (period, cost) = pace(rate);
+                let sampler = PerfSampler::new(period);
+                let info = info(&sampler, rate, cost, None);
+                return Ok((Box::new(sampler), info));
+            }
+            Err(refused) if choice == SamplerChoice::Auto => Some(refused.to_string()),
+            Err(refused) => return Err(refused),
+        },
+        SamplerChoice::Preload => None,
+    };
+    let rate_or_default = match rate {
+        Rate::Auto => calibrate::DEFAULT_RATE,
+        Rate::Hz(rate) => rate,
+    };
+    let sampler = Preload::new(calibrate::period_of(rate_or_default))?;
+    let info = info(&sampler, rate, None, refused);
+    Ok((Box::new(sampler), info))
 }
 
 /// The period for a rate, and the cost of a sample if it was measured for that.
@@ -312,6 +321,7 @@ impl<W: Write> Recorder<W> {
             pid,
             child,
             sampler,
+            shortfall: self.sampler.shortfall(),
             samples: totals.samples,
             lost: totals.lost,
             duration: at.since(self.started),

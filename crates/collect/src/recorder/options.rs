@@ -87,6 +87,8 @@ pub struct Outcome {
     pub child: Option<ExitStatus>,
     /// How it was sampled.
     pub sampler: SamplerInfo,
+    /// What kept the sampler from sampling all there was.
+    pub shortfall: Option<String>,
     /// Samples taken.
     pub samples: u64,
     /// Events dropped by the kernel or the agent.
