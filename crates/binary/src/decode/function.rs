@@ -41,11 +41,11 @@ impl<'a> Function<'a> {
         Self::of_scan(code, Scan::new(code), &memory)
     }
 
-    /// The function at an address of a file, with its jump tables, and with the ways into it from the part for
-    /// unlikely cases, which compilers put elsewhere; `None` if its bounds are not known.
+    /// The function at an address of a file, with its jump tables and all ways into it from elsewhere in the file;
+    /// `None` if its bounds are not known.
     ///
-    /// That part is where a branch out of the function goes that is no tail call: into the middle of a piece of code,
-    /// or on a condition. What may be either is asked only for its direct branches and its jump tables.
+    /// A piece of code that the function branches to, other than by a tail call, is a part of it that the compiler put
+    /// elsewhere: if it is not known where that jumps to, neither is where the function is entered.
     #[must_use]
     pub fn in_image(image: &Image<'a>, ip: Svma) -> Option<Self> {
         let bounds = image.function_at(ip)?;
@@ -68,6 +68,11 @@ impl<'a> Function<'a> {
                 function.enter_from(other, is_part, &memory);
             }
         }
+        for neighbour in neighbours(image, bounds) {
+            function.admit_likely(Scan::new(neighbour).targets);
+        }
+        let long = image.long_jumps().within(bounds);
+        function.admit_likely(long.to_vec());
         Some(function)
     }
 
@@ -84,7 +89,8 @@ impl<'a> Function<'a> {
             entries_known: scan.complete && indirect.is_some(),
             upwards: scan.upwards,
         };
-        function.admit(scan.targets, indirect.unwrap_or_default());
+        function.admit(scan.targets);
+        function.admit_likely(indirect.unwrap_or_default());
         function
     }
 
@@ -107,21 +113,23 @@ impl<'a> Function<'a> {
             self.entries_known &= scan.complete && indirect.is_some();
             self.upwards &= scan.upwards;
         }
-        self.admit(scan.targets, indirect.unwrap_or_default());
+        self.admit(scan.targets);
+        self.admit_likely(indirect.unwrap_or_default());
     }
 
-    /// Adds those targets of direct branches and of jump tables that are inside.
-    fn admit(&mut self, direct: Vec<u64>, indirect: Vec<u64>) {
-        let range = self.code.range();
-        let direct = direct.into_iter().filter(|&to| range.contains(Svma(to)));
-        for target in direct {
-            self.entries_known &= self.starts.contains(self.code, target);
-            self.targets.push(target);
-        }
-        // What is no instruction came from what is no table.
-        let indirect = indirect.into_iter();
+    /// Adds those targets of branches that are inside.
+    fn admit(&mut self, mut targets: Vec<u64>) {
+        targets.retain(|&target| self.code.range().contains(Svma(target)));
+        let mut inside = targets.iter();
+        self.entries_known &= inside.all(|&target| self.starts.contains(self.code, target));
+        self.admit_likely(targets);
+    }
+
+    /// Adds those targets that are instructions here. One that is none came from bytes that are no table or no branch.
+    fn admit_likely(&mut self, targets: Vec<u64>) {
+        let targets = targets.into_iter();
         self.targets
-            .extend(indirect.filter(|&to| self.starts.contains(self.code, to)));
+            .extend(targets.filter(|&target| self.starts.contains(self.code, target)));
         self.targets.sort_unstable();
         self.targets.dedup();
     }
@@ -178,4 +186,26 @@ fn code_of<'a>(image: &Image<'a>, bounds: SvmaRange) -> Option<Code<'a>> {
         start: bounds.start,
         bytes: image.code(bounds)?,
     })
+}
+
+/// The code before and behind a function from where a short jump reaches it.
+fn neighbours<'a>(image: &Image<'a>, bounds: SvmaRange) -> impl Iterator<Item = Code<'a>> {
+    /// How far a jump with an 8-bit distance goes.
+    const REACH: u64 = 0x80;
+    /// Decoding from the start of a longer function would take too long; from anywhere it soon meets instructions.
+    const FAR: u64 = 0x1000;
+
+    let before = (1..=REACH)
+        .rev()
+        .find_map(|reach| image.function_at(bounds.start.wrapping_sub(reach)))
+        .map(|function| function.start.max(bounds.start.wrapping_sub(FAR)));
+    let behind = (0..=REACH)
+        .rev()
+        .map(|reach| SvmaRange::new(bounds.end, bounds.end.wrapping_add(reach)))
+        .find(|range| image.code(*range).is_some());
+    let before = before.map(|start| SvmaRange::new(start, bounds.start));
+    [before, behind]
+        .into_iter()
+        .flatten()
+        .filter_map(|range| code_of(image, range))
 }

@@ -35,6 +35,7 @@ mod block;
 mod execute;
 mod function;
 mod linear;
+mod long_jumps;
 mod operands;
 mod scan;
 mod tables;
@@ -43,6 +44,7 @@ use hitm_model::{AccessKind, Avma, AvmaRange, Bias, Register, Registers, Svma, S
 
 pub use address::Address;
 pub use function::Function;
+pub(crate) use long_jumps::LongJumps;
 
 /// The bytes of one function.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

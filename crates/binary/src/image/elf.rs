@@ -1,5 +1,6 @@
 //! One ELF file: its headers, and bytes by address.
 
+use hitm_model::Svma;
 use object::LittleEndian as LE;
 use object::elf::{self, FileHeader64, ProgramHeader64, SectionHeader64};
 use object::read::elf::{FileHeader, ProgramHeader, SectionHeader, SectionTable, SymbolTable};
@@ -116,6 +117,16 @@ impl<'d> Elf<'d> {
             data.get(usize::try_from(offset).ok()?..)
                 .filter(|rest| !rest.is_empty())
         })
+    }
+
+    /// Addresses and bytes of the segments with instructions.
+    pub(crate) fn executable(&self) -> impl Iterator<Item = (Svma, &'d [u8])> {
+        self.loads()
+            .filter(|segment| segment.p_flags(LE).0 & elf::PF_X.0 != 0)
+            .filter_map(|segment| {
+                let bytes = segment.data(LE, self.bytes).ok()?;
+                Some((Svma(segment.p_vaddr.get(LE)), bytes))
+            })
     }
 
     /// The build-id note.

@@ -17,6 +17,7 @@ use object::elf::{PF_W, PF_X, PT_TLS};
 use object::read::elf::ProgramHeader;
 
 use crate::BinaryError;
+use crate::decode::LongJumps;
 use elf::{Elf, Segment};
 use symbols::{Elves, SymbolIndex};
 
@@ -36,6 +37,7 @@ pub struct Image<'d> {
     symbols: OnceLock<SymbolIndex>,
     inflated: OnceLock<Inflated>,
     level: OnceLock<DebugLevel>,
+    long_jumps: OnceLock<LongJumps>,
 }
 
 /// How much a binary tells about its source.
@@ -95,6 +97,7 @@ impl<'d> Image<'d> {
             symbols: OnceLock::new(),
             inflated: OnceLock::new(),
             level: OnceLock::new(),
+            long_jumps: OnceLock::new(),
         })
     }
 
@@ -281,6 +284,12 @@ impl<'d> Image<'d> {
     pub fn code(&self, range: SvmaRange) -> Option<&'d [u8]> {
         let len = usize::try_from(range.len()).ok()?;
         self.elf.bytes_from(range.start.0)?.get(..len)
+    }
+
+    /// Where the file's long jumps go.
+    pub(crate) fn long_jumps(&self) -> &LongJumps {
+        self.long_jumps
+            .get_or_init(|| LongJumps::new(self.elf.executable()))
     }
 
     /// The segment of thread-local variables.

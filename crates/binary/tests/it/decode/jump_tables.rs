@@ -164,6 +164,36 @@ cold: mov rcx, [rdi+16]
     assert_eq!(block_at(&program, "end").range.start, a);
 }
 
+#[test]
+fn another_function_may_share_its_tail() {
+    for distance in [0, 1000] {
+        let program = link(&format!(
+            "
+g:  lea rax, [rdi+rdx]
+    jmp a
+.type g, @function
+.size g, .-g
+.skip {distance}, 0x90
+f:  mov rax, rdi
+a:  mov [rdi], rcx
+end: ret
+.type f, @function
+.size f, .-f
+.skip {distance}, 0x90
+h:  jne end
+    ret
+.type h, @function
+.size h, .-h
+"
+        ));
+        let alone = Function::new(code(&program, "f"));
+        let [f, a, end] = ["f", "a", "end"].map(|name| address(&program, name));
+        assert_eq!(alone.block_at(end).unwrap().range.start, f);
+        assert_eq!(block_at(&program, "a").range.start, a);
+        assert_eq!(block_at(&program, "end").range.start, end);
+    }
+}
+
 fn check(source: &str) {
     let program = link(source);
     for (at, start) in [

@@ -1,0 +1,48 @@
+//! Where control may enter a function from afar.
+//!
+//! Compilers move unlikely parts and landing pads of exceptions away from their function, and hand-written code shares
+//! tails between functions. All of these come back by a `jmp` or `jcc` with a 32-bit distance.
+
+use hitm_model::{Svma, SvmaRange};
+
+/// The targets of all jumps of a file with a 32-bit distance, in order.
+///
+/// All bytes that look like one count, wherever instructions begin: a few targets more only make blocks shorter, and
+/// none is missed behind bytes that are no code.
+#[derive(Clone, Debug)]
+pub(crate) struct LongJumps(Vec<u64>);
+
+impl LongJumps {
+    /// From a file's executable segments.
+    pub(crate) fn new<'d>(segments: impl Iterator<Item = (Svma, &'d [u8])>) -> Self {
+        let segments: Vec<_> = segments.collect();
+        let mut targets = Vec::new();
+        for &(start, bytes) in &segments {
+            for (at, window) in bytes.windows(6).enumerate() {
+                let (len, distance) = match *window {
+                    [0xe9, a, b, c, d, _] => (5, [a, b, c, d]),
+                    [0x0f, 0x80..=0x8f, a, b, c, d] => (6, [a, b, c, d]),
+                    _ => continue,
+                };
+                let distance = i64::from(i32::from_le_bytes(distance)).cast_unsigned();
+                targets.push(start.wrapping_add(at as u64 + len).wrapping_add(distance).0);
+            }
+        }
+        targets.retain(|&target| {
+            segments.iter().any(|(start, bytes)| {
+                let offset = target.checked_sub(start.0);
+                offset.is_some_and(|offset| offset < bytes.len() as u64)
+            })
+        });
+        targets.sort_unstable();
+        targets.dedup();
+        Self(targets)
+    }
+
+    /// Those that are in a range.
+    pub(crate) fn within(&self, range: SvmaRange) -> &[u64] {
+        let from = self.0.partition_point(|&target| target < range.start.0);
+        let to = self.0.partition_point(|&target| target < range.end.0);
+        self.0.get(from..to).unwrap_or_default()
+    }
+}
