@@ -158,7 +158,7 @@ fn at_most(finding: &Finding) -> String {
 /// `97 % of reader's`, where one thread has clearly more to win than all of them: a rare victim beside a busy writer.
 fn worst_thread(finding: &Finding) -> Option<String> {
     let worst = finding.severity.worst_thread;
-    if worst < 1.25 * finding.severity.share() {
+    if worst.is_nan() || worst <= 1.25 * finding.severity.share() {
         return None;
     }
     let named = finding

@@ -123,12 +123,11 @@ pub(super) fn participants(
         if i + 1 < listed.len() && !places(i).is_empty() && places(i) == places(i + 1) {
             continue;
         }
-        sites(
-            page,
-            listed[i].1,
-            &places(i),
-            (i > first).then(|| format!("{}–{}: ", mark(first), mark(i))),
-        )?;
+        let together = (i > first).then(|| match (mark(first), mark(i)) {
+            (from, to) if from.is_alphabetic() && to.is_alphabetic() => format!("{from}–{to}: "),
+            _ => format!("these {}: ", i + 1 - first),
+        });
+        sites(page, listed[i].1, &places(i), together)?;
         first = i + 1;
     }
     let hidden = finding.participants.len() - listed.len();

@@ -1,6 +1,6 @@
 //! Reports made by hand, one of each kind that a person meets.
 //!
-//! All of them are here because they share their parts.
+//! The length of this file is that of its data: the reports share their parts.
 
 use hitm_model::{
     AccessKind, AccessKinds, Advice, AdviceKind, Avma, ByteRange, Caveat, Confidence, Evidence,

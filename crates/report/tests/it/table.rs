@@ -1,6 +1,6 @@
 //! What holds for every table, and the options.
 
-use hitm_model::{LineSize, Report};
+use hitm_model::{ByteRange, LineSize, Report};
 use hitm_report::{TableOptions, table};
 use unicode_width::UnicodeWidthStr;
 
@@ -137,6 +137,56 @@ fn top_and_all_decide_how_much_is_shown() {
         },
     );
     assert!(all.contains("cnt[63]") && !all.contains("… 56"), "{all}");
+}
+
+#[test]
+fn more_participants_than_letters_are_listed_by_a_sign() {
+    let mut report = reports::many_participants();
+    for participant in report.findings[0].participants.iter_mut().skip(40) {
+        participant.sites[0].samples += 1;
+        participant.sites[0].frames.clear();
+    }
+    let all = render(
+        &report,
+        TableOptions {
+            all: true,
+            ..at(80)
+        },
+    );
+    assert!(
+        all.contains("   Z  cnt (tid 125)") && all.contains("   +  cnt (tid 126)"),
+        "{all}"
+    );
+    assert!(all.contains("these 40: count, cnt.c:9"), "{all}");
+    assert!(all.contains("these 24: prog+0x1193"), "{all}");
+}
+
+#[test]
+fn indexes_and_offsets_that_lead_nowhere_are_no_panic() {
+    let mut report = reports::heap();
+    let finding = &mut report.findings[0];
+    finding.participants[0].range = ByteRange {
+        start: 60,
+        end: 200,
+    };
+    finding.participants[1].range = ByteRange { start: 9, end: 3 };
+    finding.participants[1].line = 77;
+    finding.participants[1].object = Some(99);
+    finding.participants[2].thread_samples = 0;
+    finding.participants[2].threads.tids.clear();
+    finding.severity.worst_thread = f64::NAN;
+    finding.severity.thread_samples = 0;
+    for all in [false, true] {
+        let text = render(&report, TableOptions { all, ..at(80) });
+        assert!(
+            text.contains("at most 0 % of the participants' time"),
+            "{text}"
+        );
+    }
+    report.findings[0].lines.clear();
+    report.findings[0].participants.clear();
+    report.findings[0].evidence.clear();
+    assert!(render(&report, at(80)).contains("confidence  high\n"));
 }
 
 #[test]
