@@ -55,7 +55,7 @@ impl<'i> DebugInfo<'i> {
         })
         .or_else(|| {
             let symbol = self.image.symbol_at(svma)?;
-            Some(self.from_symbol(symbol))
+            Some(self.by_symbol(symbol))
         })
         .or_else(|| {
             Some(Global {
@@ -76,7 +76,7 @@ impl<'i> DebugInfo<'i> {
         self.placed(&self.index().thread_locals, tls_offset, |id, at| {
             self.global(id, at, None)
         })
-        .or_else(|| Some(self.from_symbol(self.image.tls_symbol_at(tls_offset)?)))
+        .or_else(|| Some(self.by_symbol(self.image.tls_symbol_at(tls_offset)?)))
     }
 
     /// The nearest variable that starts at or before an address and reaches beyond it.
@@ -119,7 +119,7 @@ impl<'i> DebugInfo<'i> {
         })
     }
 
-    fn from_symbol(&self, symbol: Symbol) -> Global {
+    fn by_symbol(&self, symbol: Symbol) -> Global {
         let guard_of = self.guarded(&symbol);
         let typed = self.only_of_that_name(&symbol);
         let name = match (&guard_of, &typed) {
@@ -165,9 +165,7 @@ impl<'i> DebugInfo<'i> {
 
     /// The name of an entry with all its scopes.
     pub(super) fn qualified(&self, die: &Die<'_, 'i>) -> String {
-        let scope = die
-            .along_origins(|die| die.name().is_some().then(|| self.scope_path(die)))
-            .unwrap_or_default();
+        let scope = self.scope_path(die);
         let name = die.along_origins(Die::name);
         let name = name.as_deref().unwrap_or("?");
         if scope.is_empty() {
@@ -183,6 +181,10 @@ impl<'i> DebugInfo<'i> {
     }
 
     fn scope_path_at(&self, die: &Die<'_, 'i>, depth: usize) -> String {
+        // What completes a declaration belongs where that is.
+        if let Some(declared) = die.origin().filter(|_| depth < 8) {
+            return self.scope_path_at(&declared, depth + 1);
+        }
         let mut parts: Vec<String> = Vec::new();
         let Some(outline) = self.units.outline(die.number) else {
             return String::new();
@@ -231,10 +233,10 @@ impl<'i> DebugInfo<'i> {
             if let Some(dir) = die.unit.comp_dir {
                 push(&mut path, &dir.to_string_lossy());
             }
-            if entry.directory_index() != 0 || header.version() >= 5 {
-                if let Some(dir) = entry.directory(header).and_then(text) {
-                    push(&mut path, &dir.to_string_lossy());
-                }
+            if let Some(dir) = entry.directory(header).and_then(text)
+                && (entry.directory_index() != 0 || header.version() >= 5)
+            {
+                push(&mut path, &dir.to_string_lossy());
             }
             push(&mut path, &text(entry.path_name())?.to_string_lossy());
             let line = die.number(gimli::DW_AT_decl_line).unwrap_or(0);

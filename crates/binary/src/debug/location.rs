@@ -27,7 +27,7 @@ pub(super) enum Base {
     /// The canonical frame address.
     Cfa,
     /// The frame base of the function.
-    FrameBase,
+    Frame,
 }
 
 /// `base + offset`.
@@ -157,7 +157,7 @@ impl Follow {
             Operation::RegisterOffset {
                 register, offset, ..
             } => self.stack.push(push(Base::Register(register.0), offset)),
-            Operation::FrameOffset { offset } => self.stack.push(push(Base::FrameBase, offset)),
+            Operation::FrameOffset { offset } => self.stack.push(push(Base::Frame, offset)),
             Operation::CallFrameCFA => self.stack.push(push(Base::Cfa, 0)),
             Operation::PlusConstant { value } => {
                 let top = self.stack.last_mut()?;

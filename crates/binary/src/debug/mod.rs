@@ -4,14 +4,17 @@
 //! built when the first one is asked for, and what one instruction needs is read from its own unit only. Damaged
 //! debug information gives less, never a panic and never an endless search: every walk has a limit.
 
+mod aggregates;
 mod frames;
 mod globals;
 mod index;
 mod location;
 mod names;
 mod outline;
+mod path;
 mod types;
 mod units;
+mod variables;
 
 use std::cell::{OnceCell, RefCell};
 use std::fmt;
@@ -27,7 +30,10 @@ use crate::image::{Image, Slice};
 use index::Index;
 use units::{DieId, Units};
 
+pub use aggregates::Aggregate;
 pub use globals::{Global, Origin};
+pub use path::{ArrayStep, Container, FieldPath};
+pub use variables::{FramePlace, FrameVariable, PointerVariable};
 
 /// A type of the program. Types are repeated in each unit that uses them: two ids may mean one type.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -41,6 +47,8 @@ pub struct DebugInfo<'i> {
     index: OnceCell<Index>,
     types: RefCell<FxHashMap<DieId, Option<Rc<types::Type>>>>,
     frames: RefCell<FxHashMap<u64, Rc<[SourceFrame]>>>,
+    scopes: RefCell<FxHashMap<u64, Rc<variables::Scope>>>,
+    placements: OnceCell<aggregates::Placements>,
 }
 
 impl fmt::Debug for DebugInfo<'_> {
@@ -90,6 +98,8 @@ impl<'i> DebugInfo<'i> {
             index: OnceCell::new(),
             types: RefCell::default(),
             frames: RefCell::default(),
+            scopes: RefCell::default(),
+            placements: OnceCell::new(),
         }
     }
 

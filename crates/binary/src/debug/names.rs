@@ -33,7 +33,17 @@ pub(super) fn cpp_type(name: &str) -> String {
 /// `core::sync::atomic::AtomicU64::fetch_add` → `AtomicU64::fetch_add`.
 pub(super) fn rust_function(name: &str) -> String {
     let name = name.replace(", alloc::alloc::Global", "");
-    shorten(&name, last_of_function)
+    let short = shorten(&name, last_of_function);
+    // `<Mutex<T>>::lock` is a method of the type itself.
+    match short
+        .strip_prefix('<')
+        .and_then(|rest| rest.split_once(">::"))
+    {
+        Some((ty, method)) if !short.contains(" as ") && !ty.contains(['<', '&', '[', '*']) => {
+            format!("{ty}::{method}")
+        }
+        _ => short,
+    }
 }
 
 /// Replaces each path in a name.

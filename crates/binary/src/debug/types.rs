@@ -1,5 +1,6 @@
 //! Types as the analysis needs them: what they are made of, how large they are, what they are called.
 
+use std::cell::OnceCell;
 use std::ops::ControlFlow;
 use std::rc::Rc;
 
@@ -17,8 +18,8 @@ pub(super) struct Type {
     pub(super) name: Option<String>,
     pub(super) size: Option<u64>,
     pub(super) shape: Shape,
-    /// Whether it belongs to the standard library of its language.
-    pub(super) standard: bool,
+    /// Whether it belongs to the standard library of its language, once somebody asked.
+    standard: OnceCell<bool>,
     pub(super) language: Language,
 }
 
@@ -149,7 +150,6 @@ impl<'i> DebugInfo<'i> {
         let tag = die.tag();
         let inner = die.target(gimli::DW_AT_type);
         let language = self.units.language(die.number);
-        let mut standard = false;
         let shape = match tag {
             gimli::DW_TAG_typedef
             | gimli::DW_TAG_const_type
@@ -173,7 +173,6 @@ impl<'i> DebugInfo<'i> {
                 if let Some(complete) = self.completed(die) {
                     Shape::Alias(gimli::DW_TAG_typedef, Some(complete))
                 } else {
-                    standard = self.is_standard(die, language);
                     Shape::Record(Rc::new(record(die)))
                 }
             }
@@ -189,7 +188,7 @@ impl<'i> DebugInfo<'i> {
             name: die.name().map(|name| name.into_owned()),
             size: size.or_else(|| Some(die.number(gimli::DW_AT_bit_size)?.div_ceil(8))),
             shape,
-            standard,
+            standard: OnceCell::new(),
             language,
         })
     }
@@ -207,14 +206,21 @@ impl<'i> DebugInfo<'i> {
         (complete != die.id()).then_some(complete)
     }
 
-    fn is_standard(&self, die: &Die<'_, 'i>, language: Language) -> bool {
-        let path = self.scope_path(die);
-        let root = path.split("::").next().unwrap_or_default();
-        match language {
-            Language::Rust => matches!(root, "core" | "alloc" | "std"),
-            Language::Cpp => matches!(root, "std" | "__gnu_cxx" | "__cxxabiv1"),
-            Language::Other => false,
-        }
+    /// Whether a type is an implementation detail of a standard library, or made of nothing else.
+    pub(super) fn is_standard(&self, id: DieId, ty: &Type) -> bool {
+        *ty.standard.get_or_init(|| {
+            if ty.language != Language::Rust && is_reserved(ty) {
+                return true;
+            }
+            let path = self.units.die(id).map(|die| self.scope_path(&die));
+            let path = path.unwrap_or_default();
+            let root = path.split("::").next().unwrap_or_default();
+            match ty.language {
+                Language::Rust => matches!(root, "core" | "alloc" | "std"),
+                Language::Cpp => matches!(root, "std" | "__gnu_cxx" | "__cxxabiv1"),
+                Language::Other => false,
+            }
+        })
     }
 
     pub(super) fn name_of(&self, id: Option<DieId>, depth: usize) -> String {
@@ -262,16 +268,28 @@ impl<'i> DebugInfo<'i> {
                     .units
                     .die(id)
                     .map_or_else(|| name.clone(), |die| self.qualified(&die));
-                self.record_name(&ty, name, &path)
+                match self.enumeration_of(id, &ty) {
+                    Some(outer) => format!("{}::{name}", inner(Some(outer))),
+                    None => self.record_name(id, &ty, name, &path),
+                }
             }
             (Shape::Scalar, Some(name)) => self.readable(name, ty.language),
             (Shape::Scalar, None) => "(function)".to_owned(),
         }
     }
 
-    fn record_name(&self, ty: &Type, name: &str, path: &str) -> String {
+    /// The enumeration that a type is a variant of.
+    fn enumeration_of(&self, id: DieId, ty: &Type) -> Option<DieId> {
+        let number = self.units.number_of(id)?;
+        let offset = self.units.offset_in(number, id)?;
+        let scope = self.units.outline(number)?.scope_of(offset)?;
+        (ty.language == Language::Rust && scope.tag == gimli::DW_TAG_structure_type)
+            .then(|| self.units.id(number, scope.offset))
+    }
+
+    fn record_name(&self, id: DieId, ty: &Type, name: &str, path: &str) -> String {
         match ty.language {
-            Language::Rust if ty.standard => self.readable(name, ty.language),
+            Language::Rust if self.is_standard(id, ty) => self.readable(name, ty.language),
             // A variant or a closure says nothing without what it is of.
             Language::Rust if !name.starts_with('{') && self.index().is_unambiguous(path, name) => {
                 self.readable(name, ty.language)
@@ -287,6 +305,15 @@ impl<'i> DebugInfo<'i> {
             Language::Other => name.to_owned(),
         }
     }
+}
+
+/// Whether all fields have names that C reserves for its implementation, as those of `pthread_mutex_t` have.
+fn is_reserved(ty: &Type) -> bool {
+    let Shape::Record(record) = &ty.shape else {
+        return false;
+    };
+    let reserved = |member: &Member| member.name.as_ref().is_some_and(|n| n.starts_with("__"));
+    !record.members.is_empty() && record.members.iter().all(reserved)
 }
 
 fn array_name(element: &str, dimensions: &[Option<u64>], rust: bool) -> String {
@@ -408,7 +435,6 @@ fn member(die: &Die<'_, '_>) -> Option<Member> {
 }
 
 /// Offset of the unit that stores a bit field, and its bits from the start of the record.
-#[expect(clippy::type_complexity, reason = "the two values of one member")]
 fn bit_field(
     die: &Die<'_, '_>,
     stated: u64,

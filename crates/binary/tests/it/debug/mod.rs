@@ -1,4 +1,7 @@
 //! What the debug information says.
 
+mod aggregates;
 mod globals;
 mod lines;
+mod paths;
+mod variables;
