@@ -57,7 +57,9 @@ pub fn judge(
         wrong: Vec::new(),
         hit: true,
         extra: findings.len(),
-        co_running: report.pointer("/totals/co_running").and_then(Value::as_f64),
+        co_running: report
+            .pointer("/totals/co_running_share")
+            .and_then(Value::as_f64),
     };
     if let Some(verdict) = verdict {
         let best = findings
@@ -98,6 +100,10 @@ struct Participant {
 
 impl Finding {
     fn read(json: &Value) -> Result<Self, String> {
+        let lines = list(json, "lines")?
+            .iter()
+            .map(address)
+            .collect::<Result<Vec<_>, _>>()?;
         Ok(Self {
             verdict: string(json, "verdict")?,
             objects: list(json, "objects")?
@@ -106,7 +112,7 @@ impl Finding {
                 .collect::<Result<_, _>>()?,
             participants: list(json, "participants")?
                 .iter()
-                .map(Participant::read)
+                .map(|participant| Participant::read(participant, &lines))
                 .collect::<Result<_, _>>()?,
         })
     }
@@ -188,10 +194,17 @@ impl Finding {
 }
 
 impl Participant {
-    fn read(json: &Value) -> Result<Self, String> {
-        let line = address(json, "line_address")?;
-        let range = json.get("range").ok_or("a participant without range")?;
-        let kinds = string(json, "kinds")?;
+    /// `lines` are the addresses of the finding's lines, which participants name by their place.
+    fn read(json: &Value, lines: &[u64]) -> Result<Self, String> {
+        let place = usize::try_from(number(json, "/line")?).ok();
+        let line = place
+            .and_then(|place| lines.get(place))
+            .ok_or("a participant on a line that the finding does not have")?;
+        let does = |what: &str| {
+            let flag = json.pointer(&format!("/access/{what}"));
+            flag.and_then(Value::as_bool)
+                .ok_or_else(|| format!("no access.{what} in a participant"))
+        };
         Ok(Self {
             tids: json
                 .pointer("/threads/tids")
@@ -200,10 +213,10 @@ impl Participant {
                 .iter()
                 .filter_map(Value::as_u64)
                 .collect(),
-            start: line + address(range, "start")?,
-            end: line + address(range, "end")?,
-            writes: kinds.contains('W') || kinds.contains("atomic"),
-            reads: kinds.contains('R') || kinds.contains("atomic"),
+            start: line + number(json, "/bytes/start")?,
+            end: line + number(json, "/bytes/end")?,
+            writes: does("write")?,
+            reads: does("read")?,
             path: string(json, "field_path")?,
         })
     }
@@ -257,13 +270,16 @@ fn string(json: &Value, key: &str) -> Result<String, String> {
         .ok_or_else(|| format!("no text {key} in the report"))
 }
 
-/// A number, or text in hexadecimal.
-fn address(json: &Value, key: &str) -> Result<u64, String> {
-    let value = json.get(key);
-    value
-        .and_then(|value| match value {
-            Value::String(text) => u64::from_str_radix(text.strip_prefix("0x")?, 16).ok(),
-            number => number.as_u64(),
-        })
-        .ok_or_else(|| format!("no address {key} in the report"))
+fn number(json: &Value, pointer: &str) -> Result<u64, String> {
+    json.pointer(pointer)
+        .and_then(Value::as_u64)
+        .ok_or_else(|| format!("no number {pointer} in the report"))
+}
+
+/// Addresses are text in hexadecimal.
+fn address(json: &Value) -> Result<u64, String> {
+    let text = string(json, "address")?;
+    text.strip_prefix("0x")
+        .and_then(|digits| u64::from_str_radix(digits, 16).ok())
+        .ok_or_else(|| format!("{text} is no address"))
 }

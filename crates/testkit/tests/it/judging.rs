@@ -24,9 +24,13 @@ fn claims(text: &str) -> Vec<Claim> {
 fn participant(tid: u64, kinds: &str, range: [u64; 2], path: &str) -> Value {
     json!({
         "threads": {"name": "worker", "tids": [tid]},
-        "line_address": "0x1000",
-        "range": {"start": range[0], "end": range[1]},
-        "kinds": kinds,
+        "line": 1,
+        "bytes": {"start": range[0], "end": range[1]},
+        "access": {
+            "read": kinds != "W",
+            "write": kinds != "R",
+            "atomic": kinds == "atomic",
+        },
         "field_path": path,
     })
 }
@@ -34,8 +38,13 @@ fn participant(tid: u64, kinds: &str, range: [u64; 2], path: &str) -> Value {
 fn report(verdict: &str, participants: &[Value]) -> Value {
     json!({
         "run": {"pid": 100},
-        "totals": {"co_running": 0.75},
-        "findings": [{"verdict": verdict, "objects": [{"name": "quota"}], "participants": participants}],
+        "totals": {"co_running_share": 0.75},
+        "findings": [{
+            "verdict": verdict,
+            "objects": [{"name": "quota"}],
+            "lines": [{"address": "0xfc0"}, {"address": "0x1000"}],
+            "participants": participants,
+        }],
     })
 }
 
