@@ -8,7 +8,6 @@
 use hitm_binary::debug::TypeId;
 use hitm_model::{Avma, Object, ObjectKind};
 
-use super::pending::Pending as _;
 use super::{Attribution, Attributor, Path, part_address, path};
 use crate::binaries::ModuleId;
 use crate::gather::Exemplar;

@@ -5,13 +5,11 @@
 
 mod global;
 mod heap;
-mod pending;
 mod stack;
 mod thread_local;
 
-use hitm_binary::debug::{DebugInfo, TypeId};
+use hitm_binary::debug::{DebugInfo, FieldPath, TypeId};
 use hitm_model::{Avma, AvmaRange, Bias, Caveat, MappingKind, Object, ObjectKind, SpaceId};
-use pending::{FieldPath, Pending as _};
 use rustc_hash::FxHashMap;
 
 use crate::binaries::{DebugInfos, ModuleId, Modules};
@@ -220,9 +218,11 @@ fn path(debug: &DebugInfo<'_>, ty: TypeId, offset: u64, size: u64) -> Path {
     Path {
         text: path,
         leaf_type: Some(leaf_type).filter(|name| !name.is_empty()),
-        element: arrays.last().map(|step| Element {
-            size: step.element_size,
-            count: step.count,
+        element: arrays.last().and_then(|step| {
+            Some(Element {
+                size: step.element_size,
+                count: step.count?,
+            })
         }),
     }
 }

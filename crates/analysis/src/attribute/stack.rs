@@ -3,7 +3,7 @@
 //! The recorder read the owner's stack when threads first met on it; the frames with their canonical frame addresses
 //! are in the recording. DWARF tells which variable of which frame holds the address.
 
-use super::pending::{FramePlace, Pending as _};
+use hitm_binary::debug::FramePlace;
 use hitm_model::{Avma, Caveat, Object, ObjectKind, SpaceId, StackFrame, Svma};
 
 use super::{Attribution, Attributor, path};
@@ -108,9 +108,9 @@ fn variable(
     let debug = attributor.debug.get(module);
     let (variable, start) = debug.frame_variables(ip).into_iter().find_map(|variable| {
         let start = match variable.place {
-            FramePlace::Cfa(offset) => frame.cfa.wrapping_add(offset as u64),
-            FramePlace::Fp(offset) => frame.fp.wrapping_add(offset as u64),
-            FramePlace::Sp(_) => return None,
+            FramePlace::CfaOffset(offset) => frame.cfa.wrapping_add(offset as u64),
+            FramePlace::FpOffset(offset) => frame.fp.wrapping_add(offset as u64),
+            FramePlace::SpOffset(_) => return None,
         };
         let offset = address.offset_from(start)?;
         (offset < variable.size).then_some((variable, start))

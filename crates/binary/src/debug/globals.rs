@@ -221,7 +221,7 @@ impl<'i> DebugInfo<'i> {
     }
 
     /// Where an entry is declared.
-    fn declared(&self, die: &Die<'_, 'i>) -> Option<SourceLine> {
+    pub(super) fn declared(&self, die: &Die<'_, 'i>) -> Option<SourceLine> {
         die.along_origins(|die| {
             let AttributeValue::FileIndex(file) = die.value(gimli::DW_AT_decl_file)? else {
                 return None;

@@ -6,6 +6,8 @@ use std::rc::Rc;
 
 use gimli::{AttributeValue, DwTag, Operation};
 
+use hitm_model::SourceLine;
+
 use super::index::hash;
 use super::names;
 use super::units::{Die, DieId, Language, MOST_STEPS, Units};
@@ -93,6 +95,20 @@ impl<'i> DebugInfo<'i> {
             Shape::Pointer(target) => target.map(TypeId),
             _ => None,
         }
+    }
+
+    /// Whether it is a number, a character or an enumeration without data, which says nothing about what it is part of.
+    #[must_use]
+    pub fn is_base_type(&self, ty: TypeId) -> bool {
+        let bare = self.bare(ty.0).and_then(|bare| self.ty(bare));
+        bare.is_some_and(|ty| matches!(ty.shape, Shape::Scalar))
+    }
+
+    /// Where the type is declared.
+    #[must_use]
+    pub fn declaration(&self, ty: TypeId) -> Option<SourceLine> {
+        let die = self.units.die(self.bare(ty.0)?)?;
+        self.declared(&die)
     }
 
     /// The type behind an entry, read once.

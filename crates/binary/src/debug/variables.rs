@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use gimli::{AttributeValue, DwTag};
-use hitm_model::{Register, Svma};
+use hitm_model::{Register, SourceLine, Svma};
 
 use super::frames::function_name;
 use super::location::{self, Base, Linear, Piece, Place};
@@ -38,6 +38,8 @@ pub struct FrameVariable {
     pub size: u64,
     /// Its type.
     pub ty: TypeId,
+    /// Where it is declared.
+    pub declared: Option<SourceLine>,
 }
 
 /// A place in a frame.
@@ -266,7 +268,9 @@ impl<'i> Reader<'_, 'i> {
         for piece in pieces {
             match piece.place {
                 Place::Value(value) => self.value(&name, function, ty, piece, value),
-                Place::Memory(at) if piece.size.is_none() => self.memory(&name, function, ty, at),
+                Place::Memory(at) if piece.size.is_none() => {
+                    self.memory(die, &name, function, ty, at)
+                }
                 _ => {}
             }
         }
@@ -291,7 +295,7 @@ impl<'i> Reader<'_, 'i> {
         }
     }
 
-    fn memory(&mut self, name: &str, function: &str, ty: DieId, at: Linear) {
+    fn memory(&mut self, die: &Die<'_, 'i>, name: &str, function: &str, ty: DieId, at: Linear) {
         let at = match (at.base, self.frame_base) {
             (Base::Frame, Some(base)) => Linear {
                 base: base.base,
@@ -325,6 +329,7 @@ impl<'i> Reader<'_, 'i> {
             place,
             size: self.debug.size_of(ty).unwrap_or(0),
             ty: TypeId(ty),
+            declared: self.debug.declared(die),
         });
     }
 }
