@@ -177,7 +177,7 @@ impl Processes {
                     parent_pid,
                     at,
                 });
-                process.meet(pid, tid, record, at, sink);
+                process.meet(pid, tid, record, sink);
                 self.known.insert(pid, process);
             }
             kind::BORN => {
@@ -190,7 +190,7 @@ impl Processes {
                 self.known
                     .entry(pid)
                     .or_default()
-                    .meet(pid, tid, record, at, sink);
+                    .meet(pid, tid, record, sink);
             }
             kind::ENDED => {
                 if let Some(process) = self.known.get_mut(&pid) {
@@ -230,9 +230,14 @@ impl Processes {
 
 impl Process {
     /// A thread that was born.
-    fn meet(&mut self, pid: Pid, tid: Tid, record: &Payload, at: Nanos, sink: Sink<'_>) {
-        self.threads.insert(tid, Thread::default());
-        self.rename(pid, tid, name_in(record), at, sink);
+    ///
+    /// Its name is its maker's, which is no news; only when it has another is there something to say.
+    fn meet(&mut self, pid: Pid, tid: Tid, record: &Payload, sink: Sink<'_>) {
+        let thread = Thread {
+            name: name_in(record),
+            name_read: None,
+        };
+        self.threads.insert(tid, thread);
         sink(thread_pointer(pid, tid, record.body[2]));
     }
 
