@@ -177,7 +177,7 @@ impl Processes {
                     parent_pid,
                     at,
                 });
-                process.meet(pid, tid, record, sink);
+                process.meet(record, at, sink);
                 self.known.insert(pid, process);
             }
             kind::BORN => {
@@ -187,10 +187,7 @@ impl Processes {
                     parent_pid: pid,
                     at,
                 });
-                self.known
-                    .entry(pid)
-                    .or_default()
-                    .meet(pid, tid, record, sink);
+                self.known.entry(pid).or_default().meet(record, at, sink);
             }
             kind::ENDED => {
                 if let Some(process) = self.known.get_mut(&pid) {
@@ -231,13 +228,17 @@ impl Processes {
 impl Process {
     /// A thread that was born.
     ///
-    /// Its name is its maker's, which is no news; only when it has another is there something to say.
-    fn meet(&mut self, pid: Pid, tid: Tid, record: &Payload, sink: Sink<'_>) {
+    /// It has the name of its maker, which nobody wants to hear for each; one that another thread has given it since, or
+    /// that its maker has got, is news.
+    fn meet(&mut self, record: &Payload, at: Nanos, sink: Sink<'_>) {
+        let (pid, tid) = (Pid(record.pid), Tid(record.tid));
+        let first = self.threads.get(&Tid(pid.0));
         let thread = Thread {
-            name: name_in(record),
+            name: first.map(|first| first.name.clone()).unwrap_or_default(),
             name_read: None,
         };
         self.threads.insert(tid, thread);
+        self.rename(pid, tid, name_in(record), at, sink);
         sink(thread_pointer(pid, tid, record.body[2]));
     }
 

@@ -5,15 +5,17 @@ use std::{
     fs,
     path::{Path, PathBuf},
     process::{Command, Output, Stdio},
+    sync::atomic::AtomicBool,
     thread,
     time::{Duration, Instant},
 };
 
 use hitm_collect::{
-    RawEvent,
+    Rate, RawEvent, RunOptions, SamplerChoice,
     preload::{Condition, Preload},
+    record_run,
 };
-use hitm_model::{Avma, MappingKind, Nanos, Pid, Tid};
+use hitm_model::{Avma, Event, ExitStatus, MappingKind, Nanos, Pid, SamplerKind, Tid};
 
 /// A program, compiled and removed again.
 struct Program {
@@ -583,39 +585,77 @@ fn a_static_program_is_noticed() {
     assert_eq!(run.samples().len(), 0);
 }
 
-/// The environment of a container: the filter refuses `perf_event_open`. The program tries it itself to prove that.
+/// The environment of a container: `perf_event_open` is refused to the recorder and to the program, which tries it
+/// itself to prove that.
 #[test]
-fn it_works_where_perf_event_open_is_refused() {
+fn auto_falls_back_where_perf_event_open_is_refused() {
     let program = program(
         r#"
-        #include <linux/filter.h>
-        #include <linux/seccomp.h>
-        #include <stddef.h>
-        #include <sys/prctl.h>
         #include <sys/syscall.h>
-        int main(int argc, char **argv) {
-          if (argc == 1) {
-            struct sock_filter code[] = {
-              BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-              BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_perf_event_open, 0, 1),
-              BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
-              BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-            };
-            struct sock_fprog filter = {4, code};
-            prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-            if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter)) return 1;
-            execl(argv[0], argv[0], "inside", (char *)0);
-            return 2;
-          }
-          long refused = syscall(SYS_perf_event_open, 0, 0, 0, 0, 0);
-          printf("%ld %d\n", refused, errno == EPERM);
+        int main(void) {
+          int refused = syscall(SYS_perf_event_open, 0, 0, 0, 0, 0) == -1 && errno == EPERM;
           spend(&line.a, 100);
-          return 0;
+          return refused ? 6 : 5;
         }"#,
     );
-    let run = run(&mut program.command());
-    assert_eq!(run.stdout(), "-1 1\n");
-    assert!(run.samples()[&(run.pid, Tid(run.pid.0))] >= 5);
+    // A filter is for the thread that installs it and what that thread makes.
+    let recorded = thread::spawn(move || {
+        refuse_perf_event_open();
+        let mut recording = Vec::new();
+        let options = RunOptions {
+            command: &[program.path().into_os_string()],
+            environment: &std::env::vars_os().collect::<Vec<_>>(),
+            rate: Rate::Auto,
+            sampler: SamplerChoice::Auto,
+            duration: None,
+            child_stdout_to_stderr: false,
+            interrupt: &AtomicBool::new(false),
+        };
+        let writer = hitm_recording::Writer::new(&mut recording).unwrap();
+        let outcome = record_run(&options, writer, &mut |_| {}).unwrap();
+        (outcome, recording)
+    });
+    let (outcome, recording) = recorded.join().unwrap();
+    assert_eq!(outcome.child, Some(ExitStatus::Code(6)));
+    assert_eq!(outcome.sampler.kind, SamplerKind::Preload);
+    let why = outcome.sampler.fallback.unwrap();
+    assert!(why.contains("perf_event_open is refused"), "{why}");
+    let (events, _) = hitm_recording::read_slice(&recording).unwrap();
+    let samples = events
+        .iter()
+        .filter(|event| matches!(event, Event::Sample(_)));
+    assert!(samples.count() >= 5);
+}
+
+/// Installs a filter as the usual profiles of containers have: `perf_event_open` fails with `EPERM`.
+#[expect(unsafe_code, reason = "seccomp has no wrapper")]
+fn refuse_perf_event_open() {
+    let instruction = |code: u32, jt: u8, jf: u8, k: u32| libc::sock_filter {
+        code: u16::try_from(code).unwrap(),
+        jt,
+        jf,
+        k,
+    };
+    let refuse = libc::SECCOMP_RET_ERRNO | libc::EPERM.cast_unsigned();
+    let number = u32::try_from(libc::SYS_perf_event_open).unwrap();
+    let mut code = [
+        // The number of the call is the first word of `struct seccomp_data`.
+        instruction(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, 0),
+        instruction(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 0, 1, number),
+        instruction(libc::BPF_RET | libc::BPF_K, 0, 0, refuse),
+        instruction(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_ALLOW),
+    ];
+    let filter = libc::sock_fprog {
+        len: 4,
+        filter: code.as_mut_ptr(),
+    };
+    // SAFETY: takes numbers.
+    let result = unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) };
+    assert_eq!(result, 0);
+    let mode = libc::SECCOMP_MODE_FILTER;
+    // SAFETY: the kernel copies the four instructions.
+    let result = unsafe { libc::prctl(libc::PR_SET_SECCOMP, mode, &raw const filter) };
+    assert_eq!(result, 0);
 }
 
 #[test]
