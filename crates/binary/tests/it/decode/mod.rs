@@ -4,3 +4,4 @@ mod boundaries;
 mod cases;
 mod jump_tables;
 mod oracle;
+mod stepped;
