@@ -298,7 +298,11 @@ fn assemble(ops: &[Op]) -> (Vec<u8>, Vec<u64>) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    #![proptest_config(ProptestConfig {
+        cases: 400,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     #[test]
     fn what_is_resolved_is_true(
