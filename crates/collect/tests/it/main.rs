@@ -4,4 +4,9 @@
     reason = "what fails here fails the test; clippy.toml allows it only inside test functions"
 )]
 
+mod attach;
 mod preload;
+mod program;
+mod run;
+mod session;
+mod stacks;
