@@ -1,4 +1,6 @@
 //! The preload agent in real programs: what is sampled, and that the programs do not notice.
+//!
+//! Longer than other files because every test carries the C program that it is about.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
