@@ -67,9 +67,9 @@ impl Shipped {
     }
 
     fn in_directory(channel_bytes: u64) -> io::Result<Self> {
-        // `tempfile` makes directories with mode 0700.
         let directory = tempfile::Builder::new()
             .prefix(&format!("{NAME}-"))
+            .permissions(fs::Permissions::from_mode(0o700))
             .tempdir()?;
         let library = directory.path().join(format!("{NAME}.so"));
         if library.to_string_lossy().contains([':', ' ']) {
@@ -115,4 +115,46 @@ fn memory_file(flags: libc::c_uint) -> io::Result<(PathBuf, File)> {
         return Err(io::ErrorKind::NotFound.into());
     }
     Ok((path, file))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(shipped: &Shipped) {
+        assert!(fs::read(&shipped.library).unwrap().starts_with(b"\x7fELF"));
+        assert_eq!(fs::metadata(&shipped.channel_path).unwrap().len(), 4096);
+        let opened = File::options()
+            .read(true)
+            .write(true)
+            .open(&shipped.channel_path)
+            .unwrap();
+        assert_eq!(
+            opened.metadata().unwrap().ino(),
+            shipped.channel.metadata().unwrap().ino()
+        );
+    }
+
+    #[test]
+    fn memory_files_are_found_by_their_paths_and_end_with_the_recorder() {
+        let shipped = Shipped::in_memory(4096).unwrap();
+        check(&shipped);
+        let library = shipped.library.clone();
+        let inode = fs::metadata(&library).unwrap().ino();
+        drop(shipped);
+        // The descriptor's number may be in use again.
+        assert!(fs::metadata(&library).map_or(true, |found| found.ino() != inode));
+    }
+
+    #[test]
+    fn a_directory_is_private_and_removed() {
+        let shipped = Shipped::in_directory(4096).unwrap();
+        check(&shipped);
+        let directory = shipped.library.parent().unwrap().to_owned();
+        let mode = fs::metadata(&directory).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o700);
+        drop(shipped);
+        assert!(!directory.exists());
+    }
 }
