@@ -6,9 +6,9 @@ use hitm_model::{SourceFrame, SourceLine, Svma};
 
 use super::DebugInfo;
 use super::names;
-use crate::image::demangle;
+use crate::image::{Slice, demangle};
 
-impl DebugInfo<'_> {
+impl<'i> DebugInfo<'i> {
     /// The function at an instruction and those it is inlined into, innermost first; empty where nothing is known.
     ///
     /// For a return address pass the address before it: the call may be the last instruction of its line.
@@ -22,9 +22,15 @@ impl DebugInfo<'_> {
         frames.to_vec()
     }
 
+    /// The line tables, for an address that may be in them.
+    pub(super) fn lines_at(&self, svma: u64) -> Option<&addr2line::Context<Slice<'i>>> {
+        let inside = self.image.image_range().contains(Svma(svma));
+        self.lines.as_ref().filter(|_| inside)
+    }
+
     fn find_frames(&self, svma: u64) -> Vec<SourceFrame> {
         let mut found = Vec::new();
-        if let Some(lines) = &self.lines
+        if let Some(lines) = self.lines_at(svma)
             && let Ok(mut frames) = lines.find_frames(svma).skip_all_loads()
         {
             while let Ok(Some(frame)) = frames.next() {

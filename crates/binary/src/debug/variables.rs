@@ -97,8 +97,7 @@ impl<'i> DebugInfo<'i> {
     /// The number of the unit that an instruction belongs to.
     fn unit_at(&self, ip: u64) -> Option<usize> {
         let unit = self
-            .lines
-            .as_ref()?
+            .lines_at(ip)?
             .find_dwarf_and_unit(ip)
             .skip_all_loads()?;
         let offset = unit.header.debug_info_offset()?;
