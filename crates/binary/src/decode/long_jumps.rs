@@ -1,11 +1,12 @@
 //! Where control may enter a function from afar.
 //!
 //! Compilers move unlikely parts and landing pads of exceptions away from their function, and hand-written code shares
-//! tails between functions. All of these come back by a `jmp` or `jcc` with a 32-bit distance.
+//! tails between functions. All of these come back by a `jmp` or `jcc` with a 32-bit distance. Calls lead to functions,
+//! but hand-written code has some that the unwinder's tables count as a part of another one.
 
 use hitm_model::{Svma, SvmaRange};
 
-/// The targets of all jumps of a file with a 32-bit distance, in order.
+/// The targets of all jumps and calls of a file with a 32-bit distance, in order.
 ///
 /// All bytes that look like one count, wherever instructions begin: a few targets more only make blocks shorter, and
 /// none is missed behind bytes that are no code.
@@ -20,7 +21,7 @@ impl LongJumps {
         for &(start, bytes) in &segments {
             for (at, window) in bytes.windows(6).enumerate() {
                 let (len, distance) = match *window {
-                    [0xe9, a, b, c, d, _] => (5, [a, b, c, d]),
+                    [0xe8 | 0xe9, a, b, c, d, _] => (5, [a, b, c, d]),
                     [0x0f, 0x80..=0x8f, a, b, c, d] => (6, [a, b, c, d]),
                     _ => continue,
                 };

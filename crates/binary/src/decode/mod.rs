@@ -14,14 +14,16 @@
 //!
 //! The block does not reach back over a call: what comes before it has been executed, but who knows how long ago, and
 //! for that stretch there are samples in the callee. So nothing need be assumed about callee-saved registers.
-//! In a function with an indirect jump any instruction may be a target, unless its jump table can be read
-//! ([`Function::in_image`]): there the block begins at the instruction pointer.
+//!
+//! [`Function::in_image`] knows the ways into a function best: its own branches, its jump tables, and the jumps from
+//! elsewhere in the file (parts for unlikely cases, landing pads, shared tails). [`Function::new`] and [`block_at`]
+//! have the function's bytes only. Where it is known that ways in are missing, as behind an indirect jump whose table
+//! cannot be read, any instruction may be one, and the block begins at the instruction pointer.
 //!
 //! # Which addresses
 //!
-//! The block is executed symbolically. An operand's address is resolved if the registers
-//! of the sample determine it exactly; what they do not determine is counted in [`Block::unresolved`]. Nothing is
-//! guessed:
+//! The block is executed symbolically. An operand's address is resolved if the registers of the sample determine it
+//! exactly; what they do not determine is counted in [`Block::unresolved`]. Nothing is guessed:
 //!
 //! - RIP-relative and absolute addresses always resolve, in the segment `fs` if its base is known;
 //! - `gs`, 32-bit addresses, gathers and scatters, masked vector accesses, `bt [m], r` and save areas larger than a

@@ -176,20 +176,23 @@ g:  lea rax, [rdi+rdx]
 .skip {distance}, 0x90
 f:  mov rax, rdi
 a:  mov [rdi], rcx
+b:  mov [rsi], rcx
 end: ret
 .type f, @function
 .size f, .-f
 .skip {distance}, 0x90
 h:  jne end
+    call b
     ret
 .type h, @function
 .size h, .-h
 "
         ));
         let alone = Function::new(code(&program, "f"));
-        let [f, a, end] = ["f", "a", "end"].map(|name| address(&program, name));
+        let [f, a, b, end] = ["f", "a", "b", "end"].map(|name| address(&program, name));
         assert_eq!(alone.block_at(end).unwrap().range.start, f);
         assert_eq!(block_at(&program, "a").range.start, a);
+        assert_eq!(block_at(&program, "b").range.start, b);
         assert_eq!(block_at(&program, "end").range.start, end);
     }
 }
