@@ -37,6 +37,8 @@ pub enum Command {
     Report(ReportArgs),
     /// Tell what this machine can do, and what to type where it cannot.
     Doctor(DoctorArgs),
+    /// Show it on a built-in example: per-thread counters on one line, and the repaired layout.
+    Demo(DemoArgs),
     /// Print shell completions.
     Completions {
         /// For which shell.
@@ -45,6 +47,9 @@ pub enum Command {
     },
     /// Print the manual page (roff).
     Man,
+    /// The program that the demo samples.
+    #[command(hide = true)]
+    DemoWorkload(DemoWorkloadArgs),
 }
 
 #[derive(Debug, Args)]

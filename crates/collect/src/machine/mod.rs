@@ -36,4 +36,4 @@ pub use corun::{CoRun, CoRunVerdict, co_run};
 pub use latency::{LatencyBudget, LatencyMatrix, PairLatency, latency_matrix};
 pub use stats::{Ratio, Spread};
 pub use verdicts::{CostVerdict, MARGIN, PairVerdict, cost_verdict, pair_verdict};
-pub use window::CannotTell;
+pub use window::{CannotTell, pin};

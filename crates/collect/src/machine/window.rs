@@ -178,7 +178,10 @@ fn meet(here: &AtomicU32) -> bool {
 }
 
 /// Puts the calling thread on one processor.
-pub(super) fn pin(cpu: Cpu) -> Result<(), CannotTell> {
+///
+/// # Errors
+/// If it may not run there.
+pub fn pin(cpu: Cpu) -> Result<(), CannotTell> {
     let failed = |errno| CannotTell::NotPinned { cpu, errno };
     let mut set = CpuSet::new();
     set.set(cpu.0 as usize).map_err(failed)?;

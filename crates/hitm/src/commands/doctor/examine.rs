@@ -11,34 +11,34 @@ use hitm_model::{LineSize, Machine};
 
 /// All that the doctor knows.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Examination {
+pub(super) struct Examination {
     /// What the machine is.
-    pub machine: Machine,
+    pub(super) machine: Machine,
     /// The processors that may be used.
-    pub cpus: Vec<Cpu>,
+    pub(super) cpus: Vec<Cpu>,
     /// Those of them that share a core; `None` where the machine does not tell.
-    pub shared_cores: Option<Vec<Vec<Cpu>>>,
+    pub(super) shared_cores: Option<Vec<Vec<Cpu>>>,
     /// The CPU quota, in processors.
-    pub quota: Option<f64>,
+    pub(super) quota: Option<f64>,
     /// What states a line size.
-    pub lines: LineSizes,
+    pub(super) lines: LineSizes,
     /// What is granted.
-    pub abilities: Abilities,
+    pub(super) abilities: Abilities,
     /// What was measured, unless the user was in a hurry.
-    pub measured: Option<Measured>,
+    pub(super) measured: Option<Measured>,
 }
 
 /// Figures, or why there are none.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Measured {
+pub(super) struct Measured {
     /// Whether two threads ran side by side.
-    pub co_run: Result<CoRun, CannotTell>,
+    pub(super) co_run: Result<CoRun, CannotTell>,
     /// What moving a line takes.
-    pub latency: Result<LatencyMatrix, CannotTell>,
+    pub(super) latency: Result<LatencyMatrix, CannotTell>,
     /// What one line for two threads costs.
-    pub same_line: Vec<(Operation, Result<Ratio, CannotTell>)>,
+    pub(super) same_line: Vec<(Operation, Result<Ratio, CannotTell>)>,
     /// What neighbouring lines for two threads cost.
-    pub paired_lines: Vec<(Operation, Result<Ratio, CannotTell>)>,
+    pub(super) paired_lines: Vec<(Operation, Result<Ratio, CannotTell>)>,
 }
 
 /// Where a neighbour's line is dragged over by a prefetcher, these feel it.
@@ -56,7 +56,7 @@ const RATIO: RatioBudget = RatioBudget {
 };
 
 /// Examines this machine. `progress` gets what is being done and the share that is done, from 0 to 1.
-pub fn examine(quick: bool, progress: &mut dyn FnMut(&str, f64)) -> Examination {
+pub(super) fn examine(quick: bool, progress: &mut dyn FnMut(&str, f64)) -> Examination {
     let files = SystemFiles::of_this_machine();
     let cpus = allowed_cpus(&files);
     let shared_cores = shared_cores(&files, &cpus);

@@ -15,20 +15,20 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::exit_codes::Exit;
 
-pub use examine::{Examination, Measured, examine};
+use examine::examine;
 
 /// What the user asked for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct DoctorOptions {
+pub(crate) struct DoctorOptions {
     /// Only ask, measure nothing: done at once.
-    pub quick: bool,
+    pub(crate) quick: bool,
 }
 
 /// Examines this machine and prints what was found on stdout.
 ///
 /// # Errors
 /// If stdout cannot be written to.
-pub fn run(options: &DoctorOptions) -> anyhow::Result<Exit> {
+pub(crate) fn run(options: &DoctorOptions) -> anyhow::Result<Exit> {
     let bar = progress_bar();
     let examination = examine(options.quick, &mut |what, share| {
         bar.set_message(what.to_owned());
