@@ -49,7 +49,7 @@ pub enum FramePlace {
     CfaOffset(i64),
     /// From the frame pointer, `rbp`.
     FpOffset(i64),
-    /// From the stack pointer.
+    /// From the stack pointer, where the frame's CFA cannot be told from it.
     SpOffset(i64),
 }
 
@@ -305,7 +305,11 @@ impl<'i> Reader<'_, 'i> {
         let place = match at.base {
             Base::Cfa => FramePlace::CfaOffset(at.offset),
             Base::Register(FP) => FramePlace::FpOffset(at.offset),
-            Base::Register(SP) => FramePlace::SpOffset(at.offset),
+            // The frame of a thread that sleeps is known by its CFA.
+            Base::Register(SP) => match self.debug.image.cfa_above_sp(self.ip) {
+                Some(above) => FramePlace::CfaOffset(at.offset.wrapping_sub(above)),
+                None => FramePlace::SpOffset(at.offset),
+            },
             Base::Register(number) => {
                 self.scope
                     .pointers

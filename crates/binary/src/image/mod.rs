@@ -279,6 +279,11 @@ impl<'d> Image<'d> {
         Some(SvmaRange::new(Svma(start), Svma(end)))
     }
 
+    /// `CFA − rsp` at an instruction, where the unwinder's tables count the frame from the stack pointer.
+    pub(crate) fn cfa_above_sp(&self, svma: u64) -> Option<i64> {
+        unwind::cfa_above_sp(&self.elf, svma)
+    }
+
     /// The file's bytes of a range of addresses, if all of them are in the file.
     #[must_use]
     pub fn code(&self, range: SvmaRange) -> Option<&'d [u8]> {

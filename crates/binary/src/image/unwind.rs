@@ -1,7 +1,8 @@
-//! Function bounds from the tables of the unwinder, which stripping leaves in place.
+//! Function bounds and frames from the tables of the unwinder, which stripping leaves in place.
 
 use gimli::{
-    BaseAddresses, EhFrame, EhFrameHdr, EndianSlice, LittleEndian, Pointer, UnwindSection,
+    BaseAddresses, CfaRule, EhFrame, EhFrameHdr, EndianSlice, FrameDescriptionEntry, LittleEndian,
+    Pointer, UnwindContext, UnwindSection, X86_64,
 };
 use object::LittleEndian as LE;
 use object::elf;
@@ -9,10 +10,42 @@ use object::read::elf::ProgramHeader;
 
 use super::elf::Elf;
 
+type Slice<'d> = EndianSlice<'d, LittleEndian>;
+
 /// Start and end of the code around `svma` that one entry of `.eh_frame` describes.
 ///
 /// A compiler may split a function into several such parts (`.cold`); the linker's stubs in `.plt` share one.
 pub(crate) fn function_at(elf: &Elf<'_>, svma: u64) -> Option<(u64, u64)> {
+    let (_, _, entry) = entry_at(elf, svma)?;
+    let start = entry.initial_address();
+    Some((start, start.checked_add(entry.len())?))
+}
+
+/// `CFA − rsp` at an instruction, where the canonical frame address is counted from the stack pointer.
+pub(crate) fn cfa_above_sp(elf: &Elf<'_>, svma: u64) -> Option<i64> {
+    let (frames, bases, entry) = entry_at(elf, svma)?;
+    let mut context = UnwindContext::new();
+    let row = entry
+        .unwind_info_for_address(&frames, &bases, &mut context, svma)
+        .ok()?;
+    match *row.cfa() {
+        CfaRule::RegisterAndOffset { register, offset } if register == X86_64::RSP => Some(offset),
+        _ => None,
+    }
+}
+
+#[expect(
+    clippy::type_complexity,
+    reason = "an entry is read with its section and bases"
+)]
+fn entry_at<'d>(
+    elf: &Elf<'d>,
+    svma: u64,
+) -> Option<(
+    EhFrame<Slice<'d>>,
+    BaseAddresses,
+    FrameDescriptionEntry<Slice<'d>>,
+)> {
     let segment = elf
         .segments
         .iter()
@@ -24,8 +57,7 @@ pub(crate) fn function_at(elf: &Elf<'_>, svma: u64) -> Option<(u64, u64)> {
     let Pointer::Direct(frames_at) = header.eh_frame_ptr() else {
         return None;
     };
-    let frames: EhFrame<EndianSlice<'_, LittleEndian>> =
-        EhFrame::new(elf.bytes_from(frames_at)?, LittleEndian);
+    let frames = EhFrame::new(elf.bytes_from(frames_at)?, LittleEndian);
     let bases = bases.set_eh_frame(frames_at);
     let Pointer::Direct(entry_at) = header.table()?.lookup(svma, &bases).ok()? else {
         return None;
@@ -36,5 +68,5 @@ pub(crate) fn function_at(elf: &Elf<'_>, svma: u64) -> Option<(u64, u64)> {
         .ok()?;
     let start = entry.initial_address();
     let end = start.checked_add(entry.len())?;
-    (start <= svma && svma < end).then_some((start, end))
+    (start <= svma && svma < end).then_some((frames, bases, entry))
 }

@@ -199,3 +199,51 @@ int main(void) { outer(); }
         }
     }
 }
+
+#[test]
+fn places_from_the_stack_pointer_become_places_from_the_cfa() {
+    let source = "use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+#[inline(never)] fn show(lent: &AtomicU64) -> u64 { lent.fetch_add(1, Relaxed) }
+#[unsafe(no_mangle)] #[inline(never)]
+pub fn parent(n: u64) -> u64 {
+    let evens = AtomicU64::new(n);
+    let mut sum = 0; for _ in 0..n { sum += show(std::hint::black_box(&evens)); } sum
+}
+fn main() { println!(\"{}\", parent(std::env::args().count() as u64)); }
+";
+    let program = program::rust(&["-Cdebuginfo=2", "-Ccodegen-units=1"], source);
+    let image = Image::parse(&program.bytes).unwrap();
+    let debug = DebugInfo::load(&image).unwrap();
+    let call = instructions(&program, "parent", "call")[0];
+    let variables = debug.frame_variables(call);
+    let evens = variables
+        .iter()
+        .find(|variable| variable.name == "evens")
+        .unwrap();
+    assert_eq!(
+        (evens.function.as_str(), evens.size),
+        ("program::parent", 8)
+    );
+    // What readelf says: the variable from the stack pointer, and the CFA from there.
+    let info = program::tool("readelf", &["--debug-dump=info"], &program);
+    let lines: Vec<&str> = info.lines().collect();
+    let name = lines
+        .iter()
+        .position(|line| line.contains("DW_AT_name") && line.ends_with(": evens"))
+        .unwrap();
+    let location = lines[name - 1].split("DW_OP_fbreg: ").nth(1).unwrap();
+    let from_sp: i64 = location.trim_end_matches(')').parse().unwrap();
+    let frames = program::tool("readelf", &["-wF"], &program);
+    let start = format!("pc={:016x}", image.symbol_named("parent").unwrap().svma.0);
+    let row = frames
+        .lines()
+        .skip_while(|line| !line.contains(&start))
+        .skip(2)
+        .take_while(|line| !line.is_empty())
+        .filter(|line| u64::from_str_radix(&line[..16], 16).is_ok_and(|at| at <= call.0))
+        .last()
+        .unwrap();
+    let cfa = row.split_whitespace().nth(1).unwrap();
+    let cfa: i64 = cfa.strip_prefix("rsp+").unwrap().parse().unwrap();
+    assert_eq!(evens.place, FramePlace::CfaOffset(from_sp - cfa));
+}
