@@ -11,10 +11,9 @@ use super::{Block, Code, DecodeError, Operand};
 
 /// Instructions looked at before and from the instruction pointer on. Farther ones are executed as certainly, but not
 /// around that instant: the weight of one sample would be spread too thin.
-const MOST: usize = 64;
+pub(super) const MOST: usize = 64;
 
-/// The block around `ip`, in code that starts at an address that control reaches; only instructions from the code's
-/// start on, one after the other, lead to `ip`.
+/// The block around `ip`, in code that starts at most [`MOST`] instructions before it, with no way in between.
 pub(super) fn read_block(code: Code<'_>, ip: Svma, upwards: bool) -> Result<Block, DecodeError> {
     let before = instructions_before(code, ip);
     let from = instructions_from(code.from(ip).unwrap_or(code));
@@ -84,8 +83,8 @@ fn resolved(found: &Found, equations: &Equations) -> Option<Operand> {
     })
 }
 
-/// The instructions that lead to `ip` without a way in between, the last [`MOST`] of them; none if instructions
-/// decoded from the code's start do not meet `ip`.
+/// The instructions that lead to `ip` without a way in between; none if instructions decoded from the code's start do
+/// not meet `ip`.
 fn instructions_before(code: Code<'_>, ip: Svma) -> Vec<Instruction> {
     let mut instructions = Vec::new();
     for instruction in &mut decoder(code.bytes, code.start) {
@@ -96,9 +95,6 @@ fn instructions_before(code: Code<'_>, ip: Svma) -> Vec<Instruction> {
             Flow::On | Flow::MaybeOn => instructions.push(instruction),
             Flow::Away => instructions.clear(),
         }
-        if instructions.len() == 2 * MOST {
-            instructions.drain(..MOST);
-        }
     }
     if instructions
         .last()
@@ -106,8 +102,6 @@ fn instructions_before(code: Code<'_>, ip: Svma) -> Vec<Instruction> {
     {
         instructions.clear();
     }
-    let excess = instructions.len().saturating_sub(MOST);
-    instructions.drain(..excess);
     instructions
 }
 

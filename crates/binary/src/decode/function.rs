@@ -2,7 +2,7 @@
 
 use hitm_model::{Svma, SvmaRange};
 
-use super::block::read_block;
+use super::block::{MOST, read_block};
 use super::scan::{Scan, Starts};
 use super::{Block, Code, DecodeError};
 use crate::image::Image;
@@ -150,12 +150,13 @@ impl<'a> Function<'a> {
         if !range.contains(ip) {
             return Err(DecodeError::Outside { ip, range });
         }
-        let leader = if self.entries_known {
+        let leader = if self.entries_known && self.starts.contains(self.code, ip.0) {
             let n_before = self.targets.partition_point(|&target| target <= ip.0);
-            match n_before.checked_sub(1) {
+            let leader = match n_before.checked_sub(1) {
                 Some(at) => Svma(self.targets[at]),
                 None => self.code.start,
-            }
+            };
+            self.starts.back(self.code, ip, MOST).max(leader)
         } else {
             ip
         };

@@ -108,6 +108,16 @@ impl Starts {
         }
     }
 
+    /// Where the instruction `most` instructions before an address begins, or the first one.
+    pub(super) fn back(&self, code: Code<'_>, address: Svma, most: usize) -> Svma {
+        (code.start.0..address.0)
+            .rev()
+            .filter(|&before| self.contains(code, before))
+            .take(most)
+            .last()
+            .map_or(address, Svma)
+    }
+
     /// Whether an instruction of the code begins at an address.
     pub(super) fn contains(&self, code: Code<'_>, address: u64) -> bool {
         let Some(offset) = Svma(address).offset_from(code.start) else {

@@ -25,6 +25,11 @@ const LEAST_ENTRIES: u64 = 256;
 /// Numbers above are not compared with an index of a table.
 const MOST_ENTRIES: u64 = 0x1_0000;
 
+/// Labels whose address a function takes. More are not read with every entry of every table.
+const MOST_LABELS: usize = 16;
+/// Instructions in which a function saves registers.
+const PROLOGUE: usize = 64;
+
 /// What one pass over a function's instructions tells about its tables.
 #[derive(Debug)]
 pub(super) struct Tables {
@@ -96,6 +101,7 @@ impl Tables {
                 let entries = entries.iter().take(self.n_entries as usize);
                 targets.extend(entries.map(|&entry| u64::from_le_bytes(entry)));
             }
+            Jump::Distance if labels.len() > MOST_LABELS => return None,
             Jump::Distance => {
                 for (at, &table) in tables.iter().enumerate() {
                     let Some(bytes) = memory(Svma(table)) else {
@@ -127,8 +133,8 @@ pub(super) fn classify(code: Code<'_>, run: Svma, jump: &Instruction) -> Jump {
         // A fixed word of memory: how functions of other files are called.
         return Jump::Leaves;
     }
-    let run = straight_run(code, run, jump.ip());
-    if restores_frame(&straight_run(code, code.start, u64::MAX), &run) {
+    let run = straight_run(code, run, jump.ip(), usize::MAX);
+    if restores_frame(&straight_run(code, code.start, u64::MAX, PROLOGUE), &run) {
         return Jump::Leaves;
     }
     match jump.op0_kind() {
@@ -144,8 +150,8 @@ pub(super) fn classify(code: Code<'_>, run: Svma, jump: &Instruction) -> Jump {
     }
 }
 
-/// The instructions from `start` up to `end` or the first that may go elsewhere.
-fn straight_run(code: Code<'_>, start: Svma, end: u64) -> Vec<Instruction> {
+/// The instructions from `start` up to `end` or the first that may go elsewhere, at most `most`.
+fn straight_run(code: Code<'_>, start: Svma, end: u64, most: usize) -> Vec<Instruction> {
     let Some(code) = code.from(start) else {
         return Vec::new();
     };
@@ -154,6 +160,7 @@ fn straight_run(code: Code<'_>, start: Svma, end: u64) -> Vec<Instruction> {
         .take_while(|instruction| {
             instruction.ip() < end && instruction.flow_control() == iced_x86::FlowControl::Next
         })
+        .take(most)
         .collect()
 }
 
