@@ -321,7 +321,8 @@ fn what_cannot_be_started_is_said_precisely() {
     let mut broken = b"\x7fELF\x02\x01\x01".to_vec();
     broken.resize(18, 0);
     broken.extend([62, 0, 0, 0]);
-    let cases: [(OsString, fn(&CollectError) -> bool); 9] = [
+    type Expected = fn(&CollectError) -> bool;
+    let cases: [(OsString, Expected); 9] = [
         ("no-such-command".into(), |e| {
             matches!(e, CollectError::CommandNotFound { .. })
         }),
