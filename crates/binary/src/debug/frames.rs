@@ -2,10 +2,12 @@
 
 use std::rc::Rc;
 
+use gimli::UnitOffset;
 use hitm_model::{SourceFrame, SourceLine, Svma};
 
 use super::DebugInfo;
 use super::names;
+use super::units::Die;
 use crate::image::{Slice, demangle};
 
 impl<'i> DebugInfo<'i> {
@@ -36,7 +38,11 @@ impl<'i> DebugInfo<'i> {
             while let Ok(Some(frame)) = frames.next() {
                 let function = frame
                     .function
-                    .and_then(|name| Some(function_name(&name.raw_name().ok()?)));
+                    .and_then(|name| Some(name.raw_name().ok()?.into_owned()))
+                    .map(|raw| match frame.dw_die_offset {
+                        Some(at) if !is_mangled(&raw) => self.with_scopes(svma, at).unwrap_or(raw),
+                        _ => function_name(&raw),
+                    });
                 found.push((function, frame.location.as_ref().map(line_of)));
             }
         }
@@ -61,6 +67,23 @@ impl<'i> DebugInfo<'i> {
             })
             .collect()
     }
+
+    /// The name with scopes of a function that has no linker's name.
+    fn with_scopes(&self, svma: u64, offset: UnitOffset) -> Option<String> {
+        let number = self.unit_at(svma)?;
+        let die = self.units.die(self.units.id(number, offset))?;
+        let is_function = matches!(
+            die.tag(),
+            gimli::DW_TAG_subprogram | gimli::DW_TAG_inlined_subroutine
+        );
+        is_function.then(|| self.scoped_name(&die))
+    }
+
+    /// The name of a function by the scopes it is in.
+    pub(super) fn scoped_name(&self, die: &Die<'_, 'i>) -> String {
+        let lambda = "(anonymous)::operator()";
+        self.qualified(die).replace(lambda, "{lambda}")
+    }
 }
 
 fn line_of(location: &addr2line::Location<'_>) -> SourceLine {
@@ -68,6 +91,10 @@ fn line_of(location: &addr2line::Location<'_>) -> SourceLine {
         file: location.file.unwrap_or("?").to_owned(),
         line: location.line.unwrap_or(0),
     }
+}
+
+fn is_mangled(raw: &str) -> bool {
+    raw.starts_with("_Z") || raw.starts_with("_R")
 }
 
 /// A function's name without hash, parameters and the modules of the standard library.

@@ -6,22 +6,33 @@ pub(super) fn rust_type(name: &str) -> String {
     shorten(&name, last_of_type)
 }
 
+/// What the containers of C++'s standard library have as last arguments unless somebody asks for something else.
+const DEFAULTS: [&str; 5] = [
+    ", std::allocator<",
+    ", std::default_delete<",
+    ", std::less<",
+    ", std::equal_to<",
+    ", std::hash<",
+];
+
 /// A C++ type: `std::vector<int, std::allocator<int> >` → `std::vector<int>`.
 pub(super) fn cpp_type(name: &str) -> String {
     let mut name = name.replace("__cxx11::", "").replace("__1::", "");
-    // Default allocators, innermost first.
-    while let Some(start) = name.find(", std::allocator<") {
-        let mut depth = 0usize;
-        let end = name[start..].char_indices().find_map(|(at, c)| {
-            match c {
-                '<' => depth += 1,
-                '>' => depth = depth.saturating_sub(1),
-                _ => return None,
-            }
-            (c == '>' && depth == 0).then_some(start + at + 1)
-        });
-        let Some(end) = end else { break };
-        name.replace_range(start..end, "");
+    for default in DEFAULTS {
+        // The first one has nothing before it that could be inside it.
+        while let Some(start) = name.find(default) {
+            let mut depth = 0usize;
+            let end = name[start..].char_indices().find_map(|(at, c)| {
+                match c {
+                    '<' => depth += 1,
+                    '>' => depth = depth.saturating_sub(1),
+                    _ => return None,
+                }
+                (c == '>' && depth == 0).then_some(start + at + 1)
+            });
+            let Some(end) = end else { break };
+            name.replace_range(start..end, "");
+        }
     }
     name.replace(" >", ">").replace(
         "std::basic_string<char, std::char_traits<char>>",

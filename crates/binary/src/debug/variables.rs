@@ -95,7 +95,7 @@ impl<'i> DebugInfo<'i> {
     }
 
     /// The number of the unit that an instruction belongs to.
-    fn unit_at(&self, ip: u64) -> Option<usize> {
+    pub(super) fn unit_at(&self, ip: u64) -> Option<usize> {
         let unit = self
             .lines_at(ip)?
             .find_dwarf_and_unit(ip)
@@ -181,7 +181,7 @@ impl<'i> DebugInfo<'i> {
         };
         match die.along_origins(linker_name) {
             Some(raw) => function_name(&raw),
-            None => self.qualified(die),
+            None => self.scoped_name(die),
         }
     }
 }

@@ -34,10 +34,6 @@ pub(crate) fn cfa_above_sp(elf: &Elf<'_>, svma: u64) -> Option<i64> {
     }
 }
 
-#[expect(
-    clippy::type_complexity,
-    reason = "an entry is read with its section and bases"
-)]
 fn entry_at<'d>(
     elf: &Elf<'d>,
     svma: u64,

@@ -4,7 +4,7 @@ use hitm_binary::debug::DebugInfo;
 use hitm_binary::image::Image;
 use hitm_model::Svma;
 
-use crate::program;
+use crate::program::{self, Program};
 
 const SOURCE: &str = "volatile long total;
 static inline __attribute__((always_inline)) long twice(long x) {
@@ -73,4 +73,64 @@ fn without_debug_information_the_symbol_names_the_function() {
         ("work", &None)
     );
     assert!(debug.source_frames(image.data_range().start).is_empty());
+}
+
+#[test]
+fn functions_are_named_with_their_scopes_and_without_noise() {
+    #[track_caller]
+    fn check(program: &Program, function: &str, wanted: &[&str]) {
+        let image = Image::parse(&program.bytes).unwrap();
+        let debug = DebugInfo::load(&image).unwrap();
+        let symbol = image.symbol_named(function).unwrap();
+        let names: Vec<Vec<String>> = (symbol.svma.0..symbol.svma.0 + symbol.size)
+            .map(|at| {
+                let frames = debug.source_frames(Svma(at));
+                frames.into_iter().map(|frame| frame.function).collect()
+            })
+            .collect();
+        assert!(
+            names.iter().any(|chain| chain == wanted),
+            "no {wanted:?} among {names:#?}"
+        );
+    }
+    let source = "use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+pub struct Shard { hits: AtomicU64 }
+impl Shard { #[inline(always)] fn bump(&self) -> u64 { self.hits.fetch_add(1, Relaxed) } }
+#[unsafe(no_mangle)] #[inline(never)]
+pub fn work(shard: &Shard) -> u64 { (0..9).map(|_| shard.bump()).sum() }
+static SHARD: Shard = Shard { hits: AtomicU64::new(0) };
+fn main() { println!(\"{}\", work(std::hint::black_box(&SHARD))); }
+";
+    let program = program::rust(&["-Cdebuginfo=2", "-Copt-level=1"], source);
+    let image = Image::parse(&program.bytes).unwrap();
+    let debug = DebugInfo::load(&image).unwrap();
+    let all: Vec<String> = (image.symbol_named("work").into_iter())
+        .flat_map(|symbol| symbol.svma.0..symbol.svma.0 + symbol.size)
+        .flat_map(|at| debug.source_frames(Svma(at)))
+        .map(|frame| frame.function)
+        .collect();
+    for wanted in [
+        "AtomicU64::fetch_add",
+        "program::Shard::bump",
+        "program::work",
+    ] {
+        assert!(
+            all.iter().any(|name| name == wanted),
+            "no {wanted} among {all:?}"
+        );
+    }
+    let source = "namespace app { template <class T> struct Cache { T hits;
+    __attribute__((always_inline)) void hit() { __atomic_add_fetch(&hits, 1, 5); } }; }
+app::Cache<long> cache;
+extern \"C\" __attribute__((noinline)) void work() { auto twice = [](app::Cache<long> &c) __attribute__((always_inline)) { c.hit(); c.hit(); }; twice(cache); }
+int main() { work(); }
+";
+    let Some(program) = program::cpp(&["-g", "-O2"], source) else {
+        return;
+    };
+    check(
+        &program,
+        "work",
+        &["app::Cache<long>::hit", "work::{lambda}", "work"],
+    );
 }
