@@ -9,6 +9,7 @@ mod frames;
 mod globals;
 mod index;
 mod location;
+mod members;
 mod names;
 mod outline;
 mod path;
