@@ -61,6 +61,7 @@ fn variables_of_c() {
         &["-g", "-O2", "-fno-toplevel-reorder"],
         &["-g", "-gz"],
         &["-g", "-fdebug-types-section"],
+        &["-g", "-shared", "-fPIC"],
     ] {
         let program = program::c(flags, C);
         // DWARF has a word for atomic types from version 5 on.
