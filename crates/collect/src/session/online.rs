@@ -7,8 +7,7 @@ use std::rc::Rc;
 
 use hitm_binary::decode::Operand;
 use hitm_model::{
-    Avma, AvmaRange, Bias, Event, LineAddress, Mapping, MappingKind, Nanos, Pid, Register,
-    Registers, Tid,
+    Avma, AvmaRange, Bias, Event, LineAddress, Mapping, MappingKind, Nanos, Pid, Registers, Tid,
 };
 
 use super::{
@@ -148,14 +147,14 @@ impl<W: World> Session<W> {
             return Some(Start {
                 ip: standing.ip,
                 sp: standing.sp,
-                fp: None,
+                registers: None,
             });
         }
         let registers = sampled?;
         Some(Start {
             ip: registers.ip,
             sp: registers.sp(),
-            fp: Some(Avma(registers.get(Register::Rbp))),
+            registers: Some(registers),
         })
     }
 

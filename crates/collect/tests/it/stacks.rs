@@ -17,7 +17,7 @@ static void *work(void *arg) {
     return 0;
 }
 __attribute__((noinline)) long lend(FILE *said, long n) {
-    long lent[2] = {n, n};
+    _Alignas(ALIGN) long lent[2] = {n, n};
     fprintf(said, "%p %p %p", __builtin_dwarf_cfa(), (void *)lend, (void *)lent);
     fclose(said);
     pthread_t threads[2];
@@ -51,6 +51,12 @@ fn check_lent(flags: &[&str]) {
         .unwrap_or_else(|| panic!("no frame of lend at {lend}: {frames:?}"));
     assert_eq!(frame.cfa, cfa);
     assert!(frame.is_return && lent < cfa);
+    // Unwinding went on to the start of the program.
+    assert!(
+        frames
+            .last()
+            .is_some_and(|last| last.ip.offset_from(lend).is_none_or(|at| at > 4096))
+    );
     let stack = recorded.events.iter().find_map(|event| match event {
         Event::Stack { range, .. } => Some(*range),
         _ => None,
@@ -61,13 +67,20 @@ fn check_lent(flags: &[&str]) {
 #[test]
 fn the_frame_that_lends_its_locals_is_found() {
     perf_or_skip!();
-    check_lent(&["-fomit-frame-pointer"]);
+    check_lent(&["-DALIGN=16", "-fomit-frame-pointer"]);
 }
 
 #[test]
 fn a_frame_with_a_frame_pointer_is_found_too() {
     perf_or_skip!();
-    check_lent(&["-fno-omit-frame-pointer"]);
+    check_lent(&["-DALIGN=16", "-fno-omit-frame-pointer"]);
+}
+
+/// Such a function keeps the address of its frame in memory, and a copy of its return address below it.
+#[test]
+fn a_frame_that_aligns_the_stack_is_found_too() {
+    perf_or_skip!();
+    check_lent(&["-DALIGN=512"]);
 }
 
 /// A thread and the main thread each lend a thread-local variable; all say their `fs` base.
