@@ -18,14 +18,16 @@ fuzz_target!(|bytes: &[u8]| {
         for n in 0..16 {
             let svma = Svma(range.start.0.wrapping_add(n * step));
             let _ = (image.section_at(svma), image.symbol_at(svma), image.function_at(svma));
-            for frame in debug.source_frames(svma) {
-                assert!(!frame.function.is_empty());
-            }
+            let _ = debug.source_frames(svma);
+            let _ = (debug.pointers_at(svma), debug.frame_variables(svma));
             let Some(global) = debug.global_at(svma) else {
                 continue;
             };
             if let Some(ty) = global.ty {
                 let _ = (debug.type_name(ty), debug.type_size(ty), debug.pointee(ty));
+                for offset in [0, 8, global.size / 2, global.size.wrapping_sub(1)] {
+                    let _ = (debug.field_path(ty, offset, 8), debug.pointer_stored_at(ty, offset));
+                }
             }
         }
     }
