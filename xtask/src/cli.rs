@@ -55,6 +55,9 @@ enum Task {
         /// Only this program.
         #[arg(long)]
         only: Option<String>,
+        /// This hitm instead of the one of this tree.
+        #[arg(long, value_name = "FILE")]
+        hitm: Option<PathBuf>,
     },
     /// Measures hitm itself, as ratios of interleaved runs.
     Bench {
@@ -102,7 +105,12 @@ pub(crate) fn run() -> Result<ExitCode> {
         Task::Miri => nightly::miri().map(done),
         Task::Tsan => nightly::tsan().map(done),
         Task::Fuzz { seconds, only } => nightly::fuzz(seconds, only.as_deref()).map(done),
-        Task::Corpus { dir, runs, only } => corpus::run(&dir, runs, only.as_deref()),
+        Task::Corpus {
+            dir,
+            runs,
+            only,
+            hitm,
+        } => corpus::run(&dir, runs, only.as_deref(), hitm),
         Task::Bench { what, runs } => match what {
             Bench::Overhead => bench::overhead(runs),
             Bench::Report => bench::report(runs),

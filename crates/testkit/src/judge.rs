@@ -227,19 +227,17 @@ impl Claim {
     fn names(&self, path: &str, touched: u64) -> bool {
         let path = path.split(" in ").next().unwrap_or(path);
         let path = path.split(" +").next().unwrap_or(path);
-        match &self.ending {
+        let ending = match &self.ending {
             Some(ending) => match ending.strip_suffix('*') {
-                Some(beginning) => path.contains(beginning),
-                None => ends_with_components(path, ending),
+                Some(beginning) => return path.contains(beginning),
+                None => ending,
             },
-            None => {
-                let last = self.truth.name.rsplit('.').next().unwrap_or_default();
-                // Whoever touches a part of what the program names may be shown which part.
-                let is_part = touched < self.truth.size;
-                ends_with_components(path, last)
-                    || is_part && inner_parts(path).any(|outer| ends_with_components(outer, last))
-            }
-        }
+            None => self.truth.name.rsplit('.').next().unwrap_or_default(),
+        };
+        // Whoever touches a part of what the program names may be shown which part.
+        let is_part = touched < self.truth.size;
+        ends_with_components(path, ending)
+            || is_part && inner_parts(path).any(|outer| ends_with_components(outer, ending))
     }
 }
 

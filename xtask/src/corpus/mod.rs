@@ -22,8 +22,13 @@ use truth::{Case, Program};
 const TIME_LIMIT: Duration = Duration::from_secs(120);
 
 /// Builds the programs of `dir` and runs each, in both layouts, `runs` times.
-pub(crate) fn run(dir: &Path, runs: u32, only: Option<&str>) -> Result<ExitCode> {
-    let hitm = build_hitm()?;
+pub(crate) fn run(
+    dir: &Path,
+    runs: u32,
+    only: Option<&str>,
+    hitm: Option<PathBuf>,
+) -> Result<ExitCode> {
+    let hitm = hitm.map_or_else(build_hitm, |hitm| Ok(hitm.canonicalize()?))?;
     let work = work_folder(dir)?;
     copy::refresh(dir, &work).with_context(|| format!("cannot copy {}", dir.display()))?;
     build(&work)?;

@@ -1,0 +1,7 @@
+//! The command as a user runs it: on programs of known sharing, and on bad input.
+
+#![expect(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
+
+mod bad_input;
+mod live;
+mod session;

@@ -1,0 +1,58 @@
+//! Runs the `hitm` that this test was built with, in a directory of its own.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use hitm_testkit::{Outcome, run_limited};
+use serde_json::Value;
+use tempfile::TempDir;
+
+const TIME_LIMIT: Duration = Duration::from_secs(90);
+
+/// A directory in which commands leave their recordings and reports.
+pub(crate) struct Session {
+    dir: TempDir,
+}
+
+impl Session {
+    pub(crate) fn new() -> Self {
+        Self {
+            dir: tempfile::tempdir().unwrap(),
+        }
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    /// Runs hitm to its end.
+    pub(crate) fn hitm<S: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = S>) -> Outcome {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_hitm"));
+        command
+            .current_dir(self.dir.path())
+            .env("NO_COLOR", "1")
+            .args(arguments);
+        let outcome = run_limited(&mut command, TIME_LIMIT).unwrap();
+        assert!(!outcome.timed_out, "{command:?} did not end: {outcome:?}");
+        outcome
+    }
+
+    /// `hitm run` on a program, thread by thread, with the report it wrote.
+    pub(crate) fn run(&self, program: &Path, arguments: &[&str]) -> (Outcome, Value) {
+        let mut words: Vec<&OsStr> = ["run", "--json=report.json", "--threads-by", "tid", "--"]
+            .map(OsStr::new)
+            .into();
+        words.push(program.as_os_str());
+        words.extend(arguments.iter().map(OsStr::new));
+        let outcome = self.hitm(words);
+        assert_eq!(outcome.status.code(), Some(0), "{}", outcome.stderr);
+        let report = self.json("report.json");
+        (outcome, report)
+    }
+
+    pub(crate) fn json(&self, name: &str) -> Value {
+        serde_json::from_str(&std::fs::read_to_string(self.path(name)).unwrap()).unwrap()
+    }
+}
