@@ -50,6 +50,7 @@ pub struct Session<W> {
     /// Lines whose owner was looked for.
     captured: FxHashSet<LineKey>,
     n_captures: u32,
+    n_asked: usize,
 }
 
 /// What went through a session.
@@ -102,6 +103,7 @@ impl<W: World> Session<W> {
             lines: Lines::default(),
             captured: FxHashSet::default(),
             n_captures: 0,
+            n_asked: 0,
         }
     }
 

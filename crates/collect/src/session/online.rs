@@ -29,8 +29,8 @@ const MOST_CAPTURES_OF_A_THREAD: u32 = 8;
 /// For how many lines an owner is looked for.
 const MOST_LOOKUPS: usize = 4096;
 
-/// How many threads are asked where they stand to find the owner of a stack.
-const MOST_ASKED: usize = 4096;
+/// How often threads are asked where they stand to find the owner of a stack.
+const MOST_ASKED: usize = 32_768;
 
 /// Leaf functions use so much below the stack pointer (System V ABI: the red zone).
 const RED_ZONE: u64 = 128;
@@ -103,20 +103,28 @@ impl<W: World> Session<W> {
             mapping.kind,
             MappingKind::MainStack | MappingKind::Anonymous
         );
-        let full = self.n_captures >= MOST_CAPTURES || self.captured.len() >= MOST_LOOKUPS;
+        let full = self.n_captures >= MOST_CAPTURES
+            || self.n_asked >= MOST_ASKED
+            || self.captured.len() >= MOST_LOOKUPS;
         if !may_be_stack || full || !self.captured.insert(line) {
             return;
         }
         let mapping = mapping.clone();
         match self.owner(pid, &mapping, address) {
-            Some((tid, start)) => self.capture(pid, tid, start, &mapping, at, sink),
+            Some((tid, start)) => {
+                let end = self.capture(pid, tid, start, &mapping, at, sink);
+                // The frame was not there yet, or is hidden: a later meeting may show it.
+                if end.is_none_or(|end| end <= address) {
+                    self.captured.remove(&line);
+                }
+            }
             // The main thread's thread-local storage is in a mapping of its own.
             None => self.find_thread_pointer(pid, Tid(pid.0), sink),
         }
     }
 
     /// The thread on whose stack `address` is, and where it stands: the one with the nearest stack pointer below.
-    fn owner(&self, pid: Pid, stack: &Mapping, address: Avma) -> Option<(Tid, Start)> {
+    fn owner(&mut self, pid: Pid, stack: &Mapping, address: Avma) -> Option<(Tid, Start)> {
         let main = stack.kind == MappingKind::MainStack;
         let mut tids: Vec<Tid> = self
             .threads
@@ -125,15 +133,16 @@ impl<W: World> Session<W> {
             .map(|(&tid, _)| tid)
             .collect();
         tids.sort_unstable();
-        tids.truncate(MOST_ASKED);
+        self.n_asked += tids.len();
+        let this = &*self;
         tids.into_iter()
             .filter_map(|tid| {
-                let sampled = self.threads.get(&tid)?.last.map(|(_, registers)| registers);
+                let sampled = this.threads.get(&tid)?.last.map(|(_, registers)| registers);
                 // A thread that was sampled elsewhere need not be asked.
                 if sampled.is_some_and(|registers| !stack.range.contains(registers.sp())) {
                     return None;
                 }
-                Some((tid, self.start(pid, tid, sampled)?))
+                Some((tid, this.start(pid, tid, sampled)?))
             })
             .filter(|(_, start)| {
                 stack.range.contains(start.sp) && start.sp.0 <= address.0.saturating_add(RED_ZONE)
@@ -158,6 +167,7 @@ impl<W: World> Session<W> {
         })
     }
 
+    /// Reads the stack of a thread; the address behind its outermost frame.
     fn capture(
         &mut self,
         pid: Pid,
@@ -166,12 +176,10 @@ impl<W: World> Session<W> {
         mapping: &Mapping,
         at: Nanos,
         sink: Sink<'_>,
-    ) {
-        let Some(thread) = self.threads.get_mut(&tid) else {
-            return;
-        };
+    ) -> Option<Avma> {
+        let thread = self.threads.get_mut(&tid)?;
         if thread.n_captures >= MOST_CAPTURES_OF_A_THREAD {
-            return;
+            return Some(mapping.range.end);
         }
         let first = thread.n_captures == 0;
         thread.n_captures += 1;
@@ -184,9 +192,7 @@ impl<W: World> Session<W> {
             });
             self.find_thread_pointer(pid, tid, sink);
         }
-        let Some(process) = self.processes.get(&pid) else {
-            return;
-        };
+        let process = self.processes.get(&pid)?;
         let frames = stack::unwind(
             &self.world,
             &mut self.code,
@@ -195,9 +201,9 @@ impl<W: World> Session<W> {
             start,
             mapping.range,
         );
-        if !frames.is_empty() {
-            sink(Event::Frames { thread, at, frames });
-        }
+        let end = frames.last()?.cfa;
+        sink(Event::Frames { thread, at, frames });
+        Some(end)
     }
 
     /// Looks for a thread's `fs` base, once.
