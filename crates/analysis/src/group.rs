@@ -299,13 +299,21 @@ fn common_name(names: &[&str]) -> String {
     }
 }
 
+/// Samples of a thread on several lines, or in several slots of one, may be the same ones: together they are no more
+/// than the samples that show the thread at any of the lines.
 fn severity(lines: &[AttributedLine], world: &World) -> Severity {
     let mut times: BTreeMap<ThreadId, Vec<Vec<Nanos>>> = BTreeMap::new();
-    for part in lines.iter().flat_map(|(line, _)| &line.parts) {
-        times
-            .entry(part.thread)
-            .or_default()
-            .push(part.times.clone());
+    let mut contended: BTreeMap<ThreadId, u64> = BTreeMap::new();
+    for (line, _) in lines {
+        for part in &line.parts {
+            times
+                .entry(part.thread)
+                .or_default()
+                .push(part.times.clone());
+        }
+        for (thread, samples) in &line.contended {
+            *contended.entry(*thread).or_default() += samples;
+        }
     }
     let mut severity = Severity {
         samples: 0,
@@ -313,12 +321,15 @@ fn severity(lines: &[AttributedLine], world: &World) -> Severity {
         worst_thread: 0.0,
     };
     for (thread, lists) in times {
-        let samples = union(lists.into_iter()).len() as u64;
+        let there = union(lists.into_iter()).len() as u64;
+        let samples = contended
+            .get(&thread)
+            .map_or(0, |contended| there.min(*contended));
         let all = world
             .threads
             .get(&thread)
             .map_or(0, |thread| thread.samples)
-            .max(samples);
+            .max(there);
         severity.samples += samples;
         severity.thread_samples += all;
         if all > 0 {

@@ -1,5 +1,7 @@
 //! A judged line: who takes part, with how many samples, from where in the code.
 
+use std::collections::BTreeMap;
+
 use hitm_model::{AccessKinds, ByteRange, Nanos, ThreadId, Verdict};
 use rustc_hash::FxHashMap;
 
@@ -45,6 +47,8 @@ pub(crate) struct LineFinding {
     pub(crate) verdict: Verdict,
     /// In order of address, then thread.
     pub(crate) parts: Vec<Part>,
+    /// The samples in which each thread can have been held up here at most.
+    pub(crate) contended: BTreeMap<ThreadId, u64>,
     pub(crate) met: Met,
 }
 
@@ -54,8 +58,10 @@ pub(crate) fn judge_line(key: LineKey, touches: &[Touch], window: Nanos) -> Opti
     let judgement = judge(&meetings);
     let verdict = judgement.verdict?;
     let mut met = Met::default();
-    for &index in &judgement.participants {
+    let mut contended: BTreeMap<ThreadId, u64> = BTreeMap::new();
+    for (&index, &samples) in judgement.participants.iter().zip(&judgement.contended) {
         let slot = &meetings.slots[index];
+        *contended.entry(slot.thread).or_default() += samples;
         met.add(Met {
             met: slot.met,
             disjoint: slot.met_disjoint,
@@ -67,6 +73,7 @@ pub(crate) fn judge_line(key: LineKey, touches: &[Touch], window: Nanos) -> Opti
         key,
         verdict,
         parts: parts(touches, &meetings, &judgement.participants),
+        contended,
         met,
     })
 }

@@ -2,18 +2,21 @@
 //!
 //! A *slot* is a thread's reads, or its writes, of one byte range of the line. Two slots of different threads of which
 //! at least one writes *oppose* each other. A sample of slot p is *near* slot q if q has a sample within the window
-//! before or behind it, and it *met* q if q has one on both sides:
+//! before or behind it, and it *met* q if, besides, q's thread was at the line within the window on both sides:
 //!
 //! ```text
-//!   p:  ────────●────────        near q, met q: q was at the line before and again after
+//!   p:  ────────●────────        met q: its thread was at the line before and again after
 //!   q:  ─────●─────●─────
 //!
-//!   p:  ──●──●──●────────        near q at most at the border, never met: a hand-over, a phase,
+//!   p:  ──●──●──●────────        near q at the border, never met: a hand-over, a phase,
 //!   q:  ────────────●──●──       or memory that was freed and given to another thread
 //! ```
 //!
-//! Meeting on both sides is what tells sharing from handing over. It depends on how often both are at the line, not on
-//! the sampling rate, since the window is a number of sampling periods.
+//! Being there on both sides is what tells sharing from handing over. Time is cut into windows to count the *occasions*
+//! on which a pair met, so that what happens at one border between two phases counts once. All of it depends on how
+//! much of their time both are at the line, not on the sampling rate, since the window is a number of periods.
+
+use std::collections::BTreeMap;
 
 use hitm_model::{AccessKinds, ByteRange, Nanos, ThreadId};
 use rustc_hash::FxHashMap;
@@ -59,10 +62,13 @@ pub struct Meeting {
     pub p: usize,
     /// The other.
     pub q: usize,
-    /// How often they can have met at most: the lesser of p's samples near q and q's samples near p.
+    /// The time in which they can have met at most, in samples: the lesser of p's samples and q's samples that are
+    /// near the other or between samples of its thread.
     pub weight: u64,
     /// Samples of either that met the other.
     pub met: u64,
+    /// Windows of time in which they met.
+    pub occasions: u64,
 }
 
 /// All slots of a line and which of them met.
@@ -90,6 +96,19 @@ const OTHER_CPU: u8 = 4;
 #[must_use]
 pub fn meetings(touches: &[Touch], window: Nanos) -> Meetings {
     let (mut slots, mut times) = slots_of(touches);
+    let presence = presence(touches);
+    let surrounded: Vec<BTreeMap<ThreadId, Vec<bool>>> = slots
+        .iter()
+        .zip(&times)
+        .map(|(slot, own)| {
+            let others = presence
+                .iter()
+                .filter(|(thread, _)| **thread != slot.thread);
+            others
+                .map(|(thread, at)| (*thread, on_both_sides(&own.at, at, window)))
+                .collect()
+        })
+        .collect();
     let mut pairs = Vec::new();
     for p in 0..slots.len() {
         for q in p + 1..slots.len() {
@@ -103,14 +122,21 @@ pub fn meetings(touches: &[Touch], window: Nanos) -> Meetings {
             };
             let (left, right) = times.split_at_mut(q);
             let (tp, tq) = (&mut left[p], &mut right[0]);
-            let (near_p, met_p) = against(tp, tq, window, kind);
-            let (near_q, met_q) = against(tq, tp, window, kind);
-            if near_p.min(near_q) > 0 {
+            let mut occasions = Vec::new();
+            let mut against = |own: &mut Times, other: &Times, surrounded: &[bool]| {
+                against(own, other, surrounded, window, kind, &mut occasions)
+            };
+            let of_p = against(tp, tq, &surrounded[p][&slots[q].thread]);
+            let of_q = against(tq, tp, &surrounded[q][&slots[p].thread]);
+            if of_p.near.min(of_q.near) > 0 {
+                occasions.sort_unstable();
+                occasions.dedup();
                 pairs.push(Meeting {
                     p,
                     q,
-                    weight: near_p.min(near_q),
-                    met: met_p + met_q,
+                    weight: of_p.weight.min(of_q.weight),
+                    met: of_p.met + of_q.met,
+                    occasions: occasions.len() as u64,
                 });
             }
         }
@@ -139,19 +165,7 @@ fn slots_of(touches: &[Touch]) -> (Vec<Slot>, Vec<Times>) {
         let number = *index
             .entry((touch.thread, touch.range, writes))
             .or_insert_with(|| {
-                slots.push((
-                    Slot {
-                        thread: touch.thread,
-                        range: touch.range,
-                        kinds: AccessKinds::NONE,
-                        samples: 0,
-                        met_disjoint: 0,
-                        met_overlapping: 0,
-                        met: 0,
-                        met_on_other_cpu: 0,
-                    },
-                    Times::default(),
-                ));
+                slots.push((Slot::new(touch), Times::default()));
                 slots.len() - 1
             });
         let (slot, times) = &mut slots[number];
@@ -172,28 +186,99 @@ fn slots_of(touches: &[Touch]) -> (Vec<Slot>, Vec<Times>) {
     slots.into_iter().unzip()
 }
 
-/// How many samples of `own` are near `other`, and how many met it; those are marked.
-fn against(own: &mut Times, other: &Times, window: Nanos, kind: u8) -> (u64, u64) {
-    let (mut near, mut met) = (0, 0);
+impl Slot {
+    fn new(touch: &Touch) -> Self {
+        Self {
+            thread: touch.thread,
+            range: touch.range,
+            kinds: AccessKinds::NONE,
+            samples: 0,
+            met_disjoint: 0,
+            met_overlapping: 0,
+            met: 0,
+            met_on_other_cpu: 0,
+        }
+    }
+}
+
+/// When each thread was at the line, whatever it did there.
+fn presence(touches: &[Touch]) -> BTreeMap<ThreadId, Vec<u64>> {
+    let mut presence: BTreeMap<ThreadId, Vec<u64>> = BTreeMap::new();
+    for touch in touches {
+        presence.entry(touch.thread).or_default().push(touch.at.0);
+    }
+    presence
+}
+
+/// For each of `own`, whether `other` is within the window before it and within the window from it on.
+fn on_both_sides(own: &[u64], other: &[u64], window: Nanos) -> Vec<bool> {
+    let mut next = 0;
+    own.iter()
+        .map(|&at| {
+            let (before, after) = neighbours(other, at, &mut next, window);
+            before.is_some() && after.is_some()
+        })
+        .collect()
+}
+
+/// The last of `other` before `at` and the first from `at` on, if they are within the window. `next` is kept between
+/// calls with rising `at`.
+fn neighbours(
+    other: &[u64],
+    at: u64,
+    next: &mut usize,
+    window: Nanos,
+) -> (Option<usize>, Option<usize>) {
+    while *next < other.len() && other[*next] < at {
+        *next += 1;
+    }
+    let before = next
+        .checked_sub(1)
+        .filter(|&before| at - other[before] <= window.0);
+    let after = Some(*next).filter(|&after| after < other.len() && other[after] - at <= window.0);
+    (before, after)
+}
+
+/// What samples of `own` have to do with `other`. Those that met it are marked, and their windows noted.
+fn against(
+    own: &mut Times,
+    other: &Times,
+    surrounded: &[bool],
+    window: Nanos,
+    kind: u8,
+    occasions: &mut Vec<u64>,
+) -> Side {
+    let Side {
+        mut near,
+        mut weight,
+        mut met,
+    } = Side::default();
     let mut next = 0;
     for (i, &at) in own.at.iter().enumerate() {
-        while next < other.at.len() && other.at[next] < at {
-            next += 1;
-        }
-        let before = next
-            .checked_sub(1)
-            .filter(|&b| at - other.at[b] <= window.0);
-        let after = Some(next).filter(|&a| a < other.at.len() && other.at[a] - at <= window.0);
-        if before.is_some() || after.is_some() {
-            near += 1;
-        }
-        if let (Some(before), Some(after)) = (before, after) {
+        let (before, after) = neighbours(&other.at, at, &mut next, window);
+        let is_near = before.is_some() || after.is_some();
+        weight += u64::from(is_near || surrounded[i]);
+        near += u64::from(is_near);
+        if is_near && surrounded[i] {
             met += 1;
+            occasions.push(at / window.0.max(1));
             own.flags[i] |= kind;
-            if other.cpu[before] != own.cpu[i] || other.cpu[after] != own.cpu[i] {
+            if [before, after]
+                .into_iter()
+                .flatten()
+                .any(|it| other.cpu[it] != own.cpu[i])
+            {
                 own.flags[i] |= OTHER_CPU;
             }
         }
     }
-    (near, met)
+    Side { near, weight, met }
+}
+
+/// How many samples of one slot are near another, can have met it, and met it.
+#[derive(Default)]
+struct Side {
+    near: u64,
+    weight: u64,
+    met: u64,
 }

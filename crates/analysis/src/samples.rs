@@ -68,7 +68,7 @@ pub(crate) struct Decoder<'d, 's> {
     by_svma: FxHashMap<(ModuleId, Svma, Bias), Option<u32>>,
     decoded: Vec<Decoded>,
     /// Functions with their branch targets, by their start.
-    functions: FxHashMap<(ModuleId, Svma), Function<'d>>,
+    functions: FxHashMap<(ModuleId, Svma), Option<Function<'d>>>,
     line_size: LineSize,
 }
 
@@ -233,15 +233,9 @@ impl<'d, 's> Decoder<'d, 's> {
         if let Some(bounds) = image.function_at(ip) {
             let function = match self.functions.entry((module, bounds.start)) {
                 Entry::Occupied(known) => known.into_mut(),
-                Entry::Vacant(new) => {
-                    let bytes = image.code(bounds)?;
-                    new.insert(Function::new(Code {
-                        start: bounds.start,
-                        bytes,
-                    }))
-                }
+                Entry::Vacant(new) => new.insert(Function::in_image(image, ip)),
             };
-            if let Ok(block) = function.block_at(ip) {
+            if let Some(Ok(block)) = function.as_ref().map(|function| function.block_at(ip)) {
                 return Some(block);
             }
         }

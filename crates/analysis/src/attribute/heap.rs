@@ -11,6 +11,7 @@ use hitm_model::{Avma, Object, ObjectKind};
 use super::{Attribution, Attributor, Path, part_address, path};
 use crate::binaries::ModuleId;
 use crate::gather::Exemplar;
+use crate::library::{is_library, own_frame};
 use crate::lines::{LineFinding, Part};
 
 /// Exemplars that are asked per participant: the hottest instructions.
@@ -103,15 +104,22 @@ fn pointers(attributor: &Attributor<'_, '_, '_>, exemplar: &Exemplar) -> Vec<Poi
         (variable, Avma(value), is_base)
     });
     let at_instruction = exemplar.base.into_iter().flat_map(|(register, base)| {
-        debug
-            .pointers_at(exemplar.instruction)
-            .into_iter()
+        let variables = debug.pointers_at(exemplar.instruction).into_iter();
+        variables
             .filter(move |variable| variable.register == register)
             .map(move |variable| {
                 let value = base.wrapping_add(variable.offset as u64);
                 (variable, value, true)
             })
     });
+    let frames = [exemplar.ip, exemplar.instruction]
+        .map(|at| debug.source_frames(at))
+        .concat();
+    let of_library = |function: &str| {
+        frames
+            .iter()
+            .any(|frame| frame.function == function && is_library(frame))
+    };
     at_ip
         .chain(at_instruction)
         .filter_map(|(variable, value, is_base)| {
@@ -127,6 +135,13 @@ fn pointers(attributor: &Attributor<'_, '_, '_>, exemplar: &Exemplar) -> Vec<Poi
                 offset % size,
                 u64::from(exemplar.size),
             );
+            // A structure tells most; then a name that the program's author gave; then the pointer that the
+            // instruction itself used; then a type of the library's rather than the number in it.
+            let score = 16 * u32::from(!inner.text.is_empty())
+                + 8 * u32::from(!of_library(&variable.function))
+                + 4 * u32::from(is_base)
+                + 2 * u32::from(index == 0)
+                + u32::from(!debug.is_base_type(variable.pointee));
             Some(Pointer {
                 module: exemplar.module,
                 start: value.wrapping_add(index * size),
@@ -135,10 +150,7 @@ fn pointers(attributor: &Attributor<'_, '_, '_>, exemplar: &Exemplar) -> Vec<Poi
                 name: variable.name,
                 function: variable.function,
                 index: (index > 0).then_some(index),
-                // A structure tells more than a number, and the pointer that the instruction used is the best witness.
-                score: 4 * u32::from(!inner.text.is_empty())
-                    + 2 * u32::from(is_base)
-                    + u32::from(index == 0),
+                score,
             })
         })
         .collect()
@@ -298,9 +310,11 @@ fn by_site(attributor: &Attributor<'_, '_, '_>, part: &Part, address: Avma) -> A
         .map(|(site, ..)| &attributor.sites[site.0 as usize]);
     let place = site.and_then(|site| {
         let debug = attributor.debug.get(site.module);
-        let frame = debug.source_frames(site.instruction).into_iter().next()?;
+        let frames = debug.source_frames(site.instruction);
+        let frame = own_frame(&frames)?;
         let line = frame
             .line
+            .as_ref()
             .map_or_else(String::new, |line| format!(" at {line}"));
         Some(format!("{}(){line}", frame.function))
     });
