@@ -5,7 +5,8 @@
 //!
 //! # Caveats
 //! The clock interrupt strikes when the stalled instruction has retired, so a sample is mostly on the instruction
-//! behind the one that waited. A thread that sleeps is not sampled.
+//! behind the one that waited. A thread that sleeps is not sampled, and neither is one that runs for less than a period
+//! in its whole life: the clock of an inherited event starts anew.
 
 mod attach;
 mod attr;
