@@ -75,16 +75,23 @@ pub fn analyse(
         debug: &debug,
         sites: &gathered.sites,
         line_size,
-        window,
         threads_by: options.threads_by,
         next: next_command(&gathered.world),
     };
     let all = findings(attributed, &around);
     let found = all.len();
-    let mut findings: Vec<Finding> = all
+    let (mut findings, mut communication) = (Vec::new(), Vec::new());
+    for finding in all
         .into_iter()
         .filter(|it| it.severity.worst_thread >= options.min_share)
-        .collect();
+    {
+        if finding.one_way && !options.communication {
+            communication.push((written_field(&finding), finding.severity.worst_thread));
+        } else {
+            findings.push(finding);
+        }
+    }
+    communication.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
     findings.sort_by(by_rank);
 
     let mut caveats = run_caveats(&gathered, assumed.then_some(line_size));
@@ -102,7 +109,8 @@ pub fn analyse(
         sampler: gathered.world.sampler.clone(),
         child: gathered.world.child,
         line_size,
-        below_min_share: found - findings.len(),
+        below_min_share: found - findings.len() - communication.len(),
+        communication,
         findings,
         caveats,
     }
@@ -168,6 +176,15 @@ fn by_rank(a: &Finding, b: &Finding) -> std::cmp::Ordering {
         .then(b.severity.worst_thread.total_cmp(&a.severity.worst_thread))
         .then(b.severity.share().total_cmp(&a.severity.share()))
         .then_with(|| a.fingerprint.cmp(&b.fingerprint))
+}
+
+/// The field that is written.
+fn written_field(finding: &Finding) -> String {
+    let written = finding
+        .participants
+        .iter()
+        .find(|participant| participant.kinds.writes());
+    written.map_or_else(String::new, |participant| participant.field_path.clone())
 }
 
 fn next_command(world: &World) -> String {

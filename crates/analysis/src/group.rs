@@ -33,7 +33,6 @@ pub(crate) struct Surroundings<'a, 'm, 'd> {
     pub(crate) debug: &'a DebugInfos<'m, 'd>,
     pub(crate) sites: &'a [SiteKey],
     pub(crate) line_size: LineSize,
-    pub(crate) window: Nanos,
     pub(crate) threads_by: ThreadsBy,
     pub(crate) next: String,
 }
@@ -87,6 +86,7 @@ fn finding(
     Finding {
         fingerprint: fingerprint(verdict, identities),
         verdict,
+        one_way: verdict == Verdict::TrueSharing && lines.iter().all(|(line, _)| line.one_way),
         severity: severity(&lines, around.world),
         confidence: confidence(&met),
         evidence: vec![Evidence::Sampled(Sampled {
@@ -94,7 +94,11 @@ fn finding(
             met: met.met,
             met_disjoint: met.disjoint,
             met_overlapping: met.overlapping,
-            window: around.window,
+            window: lines
+                .iter()
+                .map(|(line, _)| line.window)
+                .max()
+                .unwrap_or_default(),
             met_on_other_cpu: met.on_other_cpu,
             plain_writes_only,
         })],

@@ -5,9 +5,11 @@
 //! 2. Overlapping bytes: true sharing. Disjoint bytes: false sharing, unless each of the two threads uses *both* ranges
 //!    about as much as the other does: then the data is shared and the threads were merely seen at different places of
 //!    it (a buffer handed over, a lock and its data). See [`shares`].
-//! 3. Of a slot's samples, as many as it can have met at shared bytes at most count as true sharing, the others as
-//!    false. If both kinds have samples, the line is mixed. [`SMALL_PART`] is how much the lesser kind may have and
-//!    still be neglected: a peek at the neighbour's field now and then does not make false sharing mixed.
+//! 3. A truly shared range is *two-way* if both threads write it, else *one-way*: one writes what the other reads, which
+//!    is communication. Of a slot's samples, as many as it can have met at shared bytes at most count as true sharing,
+//!    the others as false. Of a one-way pair only the reader's samples count: the writer need not wait.
+//!    If both kinds have samples, the line is mixed, unless the true part is small: below [`SMALL_PART`], or below
+//!    [`SMALL_ONE_WAY_PART`] if all of it is one-way. A peek at the other side's index does not make a ring mixed.
 //! 4. A truly shared line with a word that two threads change by atomic read-modify-write, and other words that only
 //!    those threads touch, and not atomically, is a lock and its data.
 
@@ -20,6 +22,9 @@ pub const ENOUGH_OCCASIONS: u64 = 3;
 
 /// The part of the samples, from 0 to 1, below which the lesser kind of sharing is neglected.
 pub const SMALL_PART: f64 = 0.04;
+
+/// The same for true sharing that is one-way.
+pub const SMALL_ONE_WAY_PART: f64 = 0.2;
 
 /// Two threads use a range about equally if the lesser has at least this part of the other's samples there.
 const ABOUT_EQUAL: f64 = 0.25;
@@ -34,10 +39,8 @@ pub struct Judgement {
     /// Of each participant, the samples in which it can have been held up by the others at most: its own samples near
     /// them, and no more than they have near it. A hot writer beside a rare reader is held up rarely.
     pub contended: Vec<u64>,
-    /// Of the participants' samples, those that met others at shared bytes: at most their weight against these.
-    pub true_samples: u64,
-    /// The others, that met at disjoint bytes only.
-    pub false_samples: u64,
+    /// Whether the true sharing, if there is any, is one-way: one thread writes what others read.
+    pub one_way: bool,
 }
 
 /// Applies the rules to a line.
@@ -53,28 +56,22 @@ pub fn judge(meetings: &Meetings) -> Judgement {
     for pair in &counting {
         let (p, q) = (&slots[pair.p], &slots[pair.q]);
         let shared = p.range.overlaps(q.range) || (shares(slots, p, q) && shares(slots, q, p));
+        let two_way = shared && writes_there(slots, p, q) && writes_there(slots, q, p);
         for side in [pair.p, pair.q] {
-            let weights = &mut weights[side];
-            *(if shared {
-                &mut weights.shared
-            } else {
-                &mut weights.disjoint
-            }) += pair.weight;
+            weights[side].add(pair.weight, shared, two_way, slots[side].writes());
         }
     }
-    let participants: Vec<usize> = (0..slots.len())
-        .filter(|&i| weights[i].shared + weights[i].disjoint > 0)
-        .collect();
-    let (mut true_samples, mut false_samples) = (0, 0);
+    let participants: Vec<usize> = (0..slots.len()).filter(|&i| weights[i].any()).collect();
+    let mut sums = Weights::default();
     let mut contended = Vec::with_capacity(participants.len());
     for &i in &participants {
-        let shared = weights[i].shared.min(slots[i].samples);
-        let disjoint = weights[i].disjoint.min(slots[i].samples - shared);
-        true_samples += shared;
-        false_samples += disjoint;
-        contended.push(shared + disjoint);
+        let parts = weights[i].within(slots[i].samples);
+        sums.two_way += parts.two_way;
+        sums.one_way += parts.one_way;
+        sums.disjoint += parts.disjoint;
+        contended.push(parts.two_way + parts.one_way + parts.disjoint + parts.unhindered);
     }
-    let verdict = verdict(false_samples, true_samples).map(|verdict| {
+    let verdict = verdict(&sums).map(|verdict| {
         if verdict == Verdict::TrueSharing && is_lock_and_data(slots, &participants) {
             Verdict::LockAndData
         } else {
@@ -85,31 +82,87 @@ pub fn judge(meetings: &Meetings) -> Judgement {
         verdict,
         participants,
         contended,
-        true_samples,
-        false_samples,
+        one_way: sums.two_way == 0,
     }
 }
 
-/// What a slot met at most, in samples.
+/// What a slot met at most, in samples, by the kind of pair.
 #[derive(Clone, Copy, Default)]
 struct Weights {
-    shared: u64,
+    two_way: u64,
+    one_way: u64,
+    /// The writer's side of one-way pairs.
+    unhindered: u64,
     disjoint: u64,
 }
 
-fn verdict(false_samples: u64, true_samples: u64) -> Option<Verdict> {
-    let total = false_samples + true_samples;
+impl Weights {
+    fn add(&mut self, weight: u64, shared: bool, two_way: bool, writes: bool) {
+        let kind = match (shared, two_way, writes) {
+            (false, ..) => &mut self.disjoint,
+            (true, true, _) => &mut self.two_way,
+            (true, false, false) => &mut self.one_way,
+            (true, false, true) => &mut self.unhindered,
+        };
+        *kind += weight;
+    }
+
+    fn any(&self) -> bool {
+        self.two_way + self.one_way + self.unhindered + self.disjoint > 0
+    }
+
+    /// Each sample counted once, for the first kind that has a claim on it.
+    fn within(&self, samples: u64) -> Self {
+        let mut left = samples;
+        let mut take = |wanted: u64| {
+            let taken = wanted.min(left);
+            left -= taken;
+            taken
+        };
+        Self {
+            two_way: take(self.two_way),
+            one_way: take(self.one_way),
+            disjoint: take(self.disjoint),
+            unhindered: take(self.unhindered),
+        }
+    }
+}
+
+fn verdict(sums: &Weights) -> Option<Verdict> {
+    let shared = sums.two_way + sums.one_way;
+    let total = shared + sums.disjoint;
     if total == 0 {
         return None;
     }
-    let true_part = true_samples as f64 / total as f64;
-    Some(if true_part < SMALL_PART {
+    let true_part = shared as f64 / total as f64;
+    let small = if sums.two_way as f64 / (total as f64) < SMALL_PART {
+        SMALL_ONE_WAY_PART
+    } else {
+        SMALL_PART
+    };
+    Some(if true_part < small {
         Verdict::FalseSharing
     } else if true_part > 1.0 - SMALL_PART {
         Verdict::TrueSharing
     } else {
         Verdict::Mixed
     })
+}
+
+/// Whether the thread of `own` writes the range of `own` or of `other` as a habit, not once.
+fn writes_there(slots: &[Slot], own: &Slot, other: &Slot) -> bool {
+    let at_them = |slot: &&Slot| {
+        slot.thread == own.thread
+            && (slot.range.overlaps(own.range) || slot.range.overlaps(other.range))
+    };
+    let all: u64 = slots.iter().filter(at_them).map(|slot| slot.samples).sum();
+    let writes: u64 = slots
+        .iter()
+        .filter(at_them)
+        .filter(|slot| slot.writes())
+        .map(|slot| slot.samples)
+        .sum();
+    writes as f64 >= SMALL_PART * all as f64
 }
 
 /// Whether the other thread uses the range of `own` about as much as `own`'s thread does.

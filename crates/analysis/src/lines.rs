@@ -45,6 +45,9 @@ impl Met {
 pub(crate) struct LineFinding {
     pub(crate) key: LineKey,
     pub(crate) verdict: Verdict,
+    pub(crate) one_way: bool,
+    /// How far apart two samples could be and count as near here.
+    pub(crate) window: Nanos,
     /// In order of address, then thread.
     pub(crate) parts: Vec<Part>,
     /// The samples in which each thread can have been held up here at most.
@@ -72,6 +75,8 @@ pub(crate) fn judge_line(key: LineKey, touches: &[Touch], window: Nanos) -> Opti
     Some(LineFinding {
         key,
         verdict,
+        one_way: judgement.one_way,
+        window: meetings.window,
         parts: parts(touches, &meetings, &judgement.participants),
         contended,
         met,

@@ -74,6 +74,8 @@ pub struct Meeting {
 /// All slots of a line and which of them met.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Meetings {
+    /// The window that was used: the one given, or a longer one where the line is visited seldom.
+    pub window: Nanos,
     /// The slots, in order of address, then thread.
     pub slots: Vec<Slot>,
     /// The opposing pairs that were near each other at all.
@@ -92,9 +94,37 @@ const DISJOINT: u8 = 1;
 const OVERLAPPING: u8 = 2;
 const OTHER_CPU: u8 = 4;
 
+/// At most so many times the given window, and at most so long, is a line's own window.
+const LONGEST: (u64, Nanos) = (5, Nanos::from_millis(60));
+
+/// The window for a line: three times the mean time between samples of the second most frequent thread there, so that a
+/// thread that keeps coming back is found to be there; not shorter than the window given, and not so long that phases
+/// and hand-overs would look like meetings.
+fn window_for(touches: &[Touch], least: Nanos) -> Nanos {
+    let (Some(first), Some(last)) = (touches.first(), touches.last()) else {
+        return least;
+    };
+    let mut counts: Vec<u64> = presence(touches)
+        .values()
+        .map(|at| at.len() as u64)
+        .collect();
+    counts.sort_unstable();
+    let second = counts.iter().rev().nth(1).copied().unwrap_or(0).max(1);
+    let wanted = 3 * (last.at.since(first.at).0 / second);
+    let longest = least
+        .0
+        .saturating_mul(LONGEST.0)
+        .min(LONGEST.1.0)
+        .max(least.0);
+    Nanos(wanted.clamp(least.0, longest))
+}
+
 /// Finds out who met whom among the touches of one line, given in order of time.
+///
+/// `least_window` is how far apart two samples may be at least and count as near; it also is the unit of occasions.
 #[must_use]
-pub fn meetings(touches: &[Touch], window: Nanos) -> Meetings {
+pub fn meetings(touches: &[Touch], least_window: Nanos) -> Meetings {
+    let window = window_for(touches, least_window);
     let (mut slots, mut times) = slots_of(touches);
     let presence = presence(touches);
     let surrounded: Vec<BTreeMap<ThreadId, Vec<bool>>> = slots
@@ -124,7 +154,14 @@ pub fn meetings(touches: &[Touch], window: Nanos) -> Meetings {
             let (tp, tq) = (&mut left[p], &mut right[0]);
             let mut occasions = Vec::new();
             let mut against = |own: &mut Times, other: &Times, surrounded: &[bool]| {
-                against(own, other, surrounded, window, kind, &mut occasions)
+                against(
+                    own,
+                    other,
+                    surrounded,
+                    (window, least_window),
+                    kind,
+                    &mut occasions,
+                )
             };
             let of_p = against(tp, tq, &surrounded[p][&slots[q].thread]);
             let of_q = against(tq, tp, &surrounded[q][&slots[p].thread]);
@@ -154,7 +191,11 @@ pub fn meetings(touches: &[Touch], window: Nanos) -> Meetings {
         slot.met = count(DISJOINT | OVERLAPPING);
         slot.met_on_other_cpu = count(OTHER_CPU);
     }
-    Meetings { slots, pairs }
+    Meetings {
+        window,
+        slots,
+        pairs,
+    }
 }
 
 fn slots_of(touches: &[Touch]) -> (Vec<Slot>, Vec<Times>) {
@@ -205,7 +246,10 @@ impl Slot {
 fn presence(touches: &[Touch]) -> BTreeMap<ThreadId, Vec<u64>> {
     let mut presence: BTreeMap<ThreadId, Vec<u64>> = BTreeMap::new();
     for touch in touches {
-        presence.entry(touch.thread).or_default().push(touch.at.0);
+        let at = presence.entry(touch.thread).or_default();
+        if at.last() != Some(&touch.at.0) {
+            at.push(touch.at.0);
+        }
     }
     presence
 }
@@ -244,7 +288,7 @@ fn against(
     own: &mut Times,
     other: &Times,
     surrounded: &[bool],
-    window: Nanos,
+    (window, occasion): (Nanos, Nanos),
     kind: u8,
     occasions: &mut Vec<u64>,
 ) -> Side {
@@ -261,7 +305,7 @@ fn against(
         near += u64::from(is_near);
         if is_near && surrounded[i] {
             met += 1;
-            occasions.push(at / window.0.max(1));
+            occasions.push(at / occasion.0.max(1));
             own.flags[i] |= kind;
             if [before, after]
                 .into_iter()

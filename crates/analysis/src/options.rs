@@ -9,6 +9,8 @@ pub struct Options {
     pub line_size: Option<LineSize>,
     /// Findings are hidden if no participant spends at least this share of its time at the line, from 0 to 1.
     pub min_share: f64,
+    /// Whether true sharing where one thread writes what others read is listed as a finding, too.
+    pub communication: bool,
     /// How threads are put together in participants.
     pub threads_by: ThreadsBy,
     /// How far apart two accesses may be to count as meeting, instead of [`default_window`].
@@ -22,6 +24,7 @@ impl Default for Options {
         Self {
             line_size: None,
             min_share: 0.01,
+            communication: false,
             threads_by: ThreadsBy::Name,
             window: None,
             recording: None,

@@ -49,6 +49,8 @@ pub struct Finding {
     pub fingerprint: String,
     /// What kind of sharing it is.
     pub verdict: Verdict,
+    /// Whether it is true sharing where one thread writes what others read: communication.
+    pub one_way: bool,
     /// The objects on the lines that participants touch, in address order.
     pub objects: Vec<Object>,
     /// The lines, hottest first.

@@ -21,6 +21,9 @@ pub struct Report {
     pub findings: Vec<Finding>,
     /// How many findings were below the least share and are not listed.
     pub below_min_share: usize,
+    /// Communication that is not listed: the fields that one thread writes and others read, and the largest share of any
+    /// thread's time (from 0 to 1) that this takes at most.
+    pub communication: Vec<(String, f64)>,
     /// What limits all of it.
     pub caveats: Vec<Caveat>,
 }

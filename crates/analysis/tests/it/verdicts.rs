@@ -11,7 +11,7 @@
 //! The verdict follows, and the slots that take part.
 
 use hitm_analysis::{SiteId, Touch, judge, meetings};
-use hitm_model::{AccessKind, ByteRange, Nanos, ThreadId};
+use hitm_model::{AccessKind, ByteRange, Nanos, ThreadId, Verdict};
 
 const WINDOW: Nanos = Nanos::from_millis(10);
 
@@ -70,9 +70,11 @@ fn touches(case: &str) -> Vec<Touch> {
 fn check(case: &str, expected: &str) {
     let meetings = meetings(&touches(case), WINDOW);
     let judgement = judge(&meetings);
-    let verdict = judgement
-        .verdict
-        .map_or("nothing", |verdict| verdict.word());
+    let verdict = match judgement.verdict {
+        None => "nothing",
+        Some(Verdict::TrueSharing) if judgement.one_way => "one-way true-sharing",
+        Some(verdict) => verdict.word(),
+    };
     let participants: Vec<String> = judgement
         .participants
         .iter()
@@ -113,12 +115,12 @@ fn the_same_bytes_are_true_sharing() {
     );
     check(
         "A W 0..8 every 1ms\nB R 0..8 every 1ms",
-        "true-sharing: A W 0..8, B R 0..8",
+        "one-way true-sharing: A W 0..8, B R 0..8",
     );
     // A part of a word is the same word.
     check(
         "A W 0..8 every 1ms\nB R 4..8 every 1ms",
-        "true-sharing: A W 0..8, B R 4..8",
+        "one-way true-sharing: A W 0..8, B R 4..8",
     );
 }
 
@@ -195,6 +197,18 @@ fn the_shared_part_counts_though_it_is_rare_if_both_are_always_at_the_line() {
 }
 
 #[test]
+fn a_line_that_is_visited_seldom_by_both_is_judged_by_a_longer_window() {
+    check(
+        "A a 0..8 every 17ms\nB a 0..8 every 19ms",
+        "true-sharing: A atomic 0..8, B atomic 0..8",
+    );
+    check(
+        "A W 0..8 every 17ms\nB W 8..16 every 19ms",
+        "false-sharing: A W 0..8, B W 8..16",
+    );
+}
+
+#[test]
 fn a_cached_index_that_is_refreshed_now_and_then_stays_false_sharing() {
     // A ring: the producer writes the tail and seldom looks at the head, the consumer the other way round.
     check(
@@ -208,7 +222,7 @@ fn data_that_both_use_everywhere_is_true_sharing_wherever_they_were_seen() {
     // A buffer of words that one fills and the other empties.
     check(
         "A W 0..4 every 1ms\nA W 4..8 every 1ms\nB R 0..4 every 1ms\nB R 4..8 every 1ms",
-        "true-sharing: A W 0..4, B R 0..4, A W 4..8, B R 4..8",
+        "one-way true-sharing: A W 0..4, B R 0..4, A W 4..8, B R 4..8",
     );
 }
 
@@ -294,9 +308,9 @@ mod properties {
 
     /// The definition, without any cleverness: a sample met a slot that opposes it if that slot has a sample within
     /// the window, and its thread was at the line within the window on both sides.
-    fn met_by_definition(touches: &[Touch], own: &Touch) -> bool {
-        let before = |at: u64| at < own.at.0 && own.at.0 - at <= WINDOW.0;
-        let after = |at: u64| at >= own.at.0 && at - own.at.0 <= WINDOW.0;
+    fn met_by_definition(touches: &[Touch], own: &Touch, window: Nanos) -> bool {
+        let before = |at: u64| at < own.at.0 && own.at.0 - at <= window.0;
+        let after = |at: u64| at >= own.at.0 && at - own.at.0 <= window.0;
         touches
             .iter()
             .filter(|other| {
@@ -314,6 +328,7 @@ mod properties {
         fn meeting_is_what_the_definition_says(mut touches in prop::collection::vec(any_touch(), 0..60)) {
             touches.sort_by_key(|touch| touch.at);
             let found = meetings(&touches, WINDOW);
+            prop_assert!(found.window >= WINDOW && found.window.0 <= 5 * WINDOW.0);
             for slot in &found.slots {
                 let mut times: Vec<u64> = Vec::new();
                 let mut met = 0;
@@ -322,7 +337,7 @@ mod properties {
                         == (slot.thread, slot.range, slot.writes());
                     if same && !times.contains(&touch.at.0) {
                         times.push(touch.at.0);
-                        met += u64::from(met_by_definition(&touches, touch));
+                        met += u64::from(met_by_definition(&touches, touch, found.window));
                     }
                 }
                 prop_assert_eq!(slot.samples, times.len() as u64);

@@ -35,6 +35,7 @@ pub fn analyse(
     let options = Options {
         line_size: args.line_size,
         min_share: if args.all { 0.0 } else { args.min_share },
+        communication: args.all,
         threads_by: match args.threads_by {
             ThreadsByChoice::Name => ThreadsBy::Name,
             ThreadsByChoice::Tid => ThreadsBy::Tid,
