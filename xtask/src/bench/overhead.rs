@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{BufWriter, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -24,7 +24,7 @@ const COLLECTOR_MS: &str = "1500";
 /// How a program's cost is read.
 #[derive(Clone, Copy)]
 enum Cost {
-    /// It does a fixed work: its time.
+    /// It does a fixed work: its time, as the shell measures it, without what hitm does before and after.
     Time,
     /// It works for a fixed time: the inverse of what it did, as it prints.
     PerBatch,
@@ -39,31 +39,14 @@ pub(crate) fn overhead(runs: u32) -> Result<()> {
     generate(&data)?;
     let data = data.to_string_lossy().into_owned();
     let (packed, padded) = (collector(Layout::Faulty)?, collector(Layout::Repaired)?);
+    let alone = |program: PathBuf| vec![program.to_string_lossy().into_owned()];
+    let xz = ["xz", "-T2", "-1", "--block-size=4MiB", "-k", "-c", &data];
+    let zstd = ["zstd", "-T2", "-q", "-12", "-k", "-c", &data];
     let subjects = [
-        (
-            "collector, packed",
-            vec![packed.to_string_lossy().into_owned()],
-            Cost::PerBatch,
-        ),
-        (
-            "collector, padded",
-            vec![padded.to_string_lossy().into_owned()],
-            Cost::PerBatch,
-        ),
-        (
-            "xz -T2",
-            ["xz", "-T2", "-1", "--block-size=4MiB", "-k", "-c", &data]
-                .map(Into::into)
-                .into(),
-            Cost::Time,
-        ),
-        (
-            "zstd -T2",
-            ["zstd", "-T2", "-q", "-9", "-k", "-c", &data]
-                .map(Into::into)
-                .into(),
-            Cost::Time,
-        ),
+        ("collector, packed", alone(packed), Cost::PerBatch),
+        ("collector, padded", alone(padded), Cost::PerBatch),
+        ("xz -T2", timed(&xz), Cost::Time),
+        ("zstd -T2", timed(&zstd), Cost::Time),
     ];
     for (name, command, cost) in subjects {
         let watched = |program: &Path| {
@@ -86,9 +69,12 @@ pub(crate) fn overhead(runs: u32) -> Result<()> {
             }
         };
         let slowdown = median(&pairs.ratios);
+        let judged = match pairs.side_by_side {
+            0 => "not judged",
+            _ => against(slowdown, SLOWDOWN),
+        };
         println!(
-            "{name:<20} slowdown {slowdown:.3} ({}: at most {SLOWDOWN}; {:.3}..{:.3}), side by side in {} of {} pairs",
-            against(slowdown, SLOWDOWN),
+            "{name:<20} slowdown {slowdown:.3} ({judged}: at most {SLOWDOWN}; {:.3}..{:.3}), side by side in {} of {} pairs",
             pairs.ratios.first().copied().unwrap_or(f64::NAN),
             pairs.ratios.last().copied().unwrap_or(f64::NAN),
             pairs.side_by_side,
@@ -112,16 +98,41 @@ fn measure(command: &mut Command, cost: Cost) -> Result<Run> {
     command.env("DUEL_MS", COLLECTOR_MS);
     let before = children_cpu()?;
     let outcome = succeed(command)?;
-    let wall = outcome.elapsed.as_secs_f64();
-    let cpus = (children_cpu()? - before) / wall;
-    let side_by_side = cpus >= SIDE_BY_SIDE_CPUS;
-    let cost = match cost {
-        Cost::Time => wall,
+    let (cost, cpus) = match cost {
+        Cost::Time => {
+            let (wall, cpu) = shell_times(&outcome.stderr).context("the shell printed no times")?;
+            (wall, cpu / wall)
+        }
         Cost::PerBatch => {
-            seconds_per_batch(&outcome.stdout).context("the collector printed no batches")?
+            let batch = seconds_per_batch(&outcome.stdout);
+            let cpus = (children_cpu()? - before) / outcome.elapsed.as_secs_f64();
+            (batch.context("the collector printed no batches")?, cpus)
         }
     };
+    let side_by_side = cpus >= SIDE_BY_SIDE_CPUS;
     Ok(Run { cost, side_by_side })
+}
+
+/// The command in a shell that measures it and drops its output.
+fn timed(command: &[&str]) -> Vec<String> {
+    let script = "TIMEFORMAT='took=%R user=%U system=%S'; time \"$@\" > /dev/null";
+    let shell = ["bash", "-c", script, "bash"];
+    shell
+        .iter()
+        .chain(command)
+        .map(|&word| word.into())
+        .collect()
+}
+
+/// Wall and CPU seconds from `took=2.345 user=4.100 system=0.200`.
+fn shell_times(output: &str) -> Option<(f64, f64)> {
+    let value = |key: &str| -> Option<f64> {
+        let found = output
+            .split_whitespace()
+            .find_map(|word| word.strip_prefix(key));
+        found?.parse().ok()
+    };
+    Some((value("took=")?, value("user=")? + value("system=")?))
 }
 
 /// CPU seconds of all children waited for so far.
