@@ -5,9 +5,9 @@ use hitm_model::{AccessKinds, ExitStatus, RunMode, SourceLine};
 
 use super::JSON_VERSION;
 use super::document::{
-    Access, Advice, AdviceKind, Bytes, Caveat, Child, Confidence, Document, Evidence, Finding,
-    Frame, Hex, Line, Machine, Mode, Object, ObjectKind, Participant, Run, Sampler, SamplerKind,
-    SchemaName, Severity, Site, Source, Threads, Totals, Verdict,
+    Access, Advice, AdviceKind, Bytes, Caveat, Child, Communication, Confidence, Document,
+    Evidence, Finding, Frame, Hex, Line, Machine, Mode, Object, ObjectKind, Participant, Run,
+    Sampler, SamplerKind, SchemaName, Severity, Site, Source, Threads, Totals, Verdict,
 };
 
 impl From<&model::Report> for Document {
@@ -24,6 +24,14 @@ impl From<&model::Report> for Document {
             totals: Totals::from(&report.totals),
             findings: all(&report.findings),
             findings_below_min_share: report.below_min_share,
+            communication: report
+                .communication
+                .iter()
+                .map(|(field, share)| Communication {
+                    field_path: field.clone(),
+                    worst_thread_share: finite(*share),
+                })
+                .collect(),
             caveats: all(&report.caveats),
         }
     }
@@ -122,6 +130,7 @@ impl From<&model::Finding> for Finding {
                 model::Verdict::LockAndData => Verdict::LockAndData,
                 model::Verdict::Unproven => Verdict::Unproven,
             },
+            one_way: finding.one_way,
             objects: all(&finding.objects),
             lines: all(&finding.lines),
             participants: all(&finding.participants),

@@ -32,8 +32,19 @@ pub(super) struct Document {
     pub(super) findings: Vec<Finding>,
     /// How many findings were below the least share and are not listed.
     pub(super) findings_below_min_share: usize,
+    /// Communication that is not listed as findings: one thread writes what others read.
+    pub(super) communication: Vec<Communication>,
     /// What limits all of it.
     pub(super) caveats: Vec<Caveat>,
+}
+
+/// What one thread writes and others read.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Communication {
+    /// The field that is written.
+    pub(super) field_path: String,
+    /// The largest share of any one thread's time that it takes at most, from 0 to 1.
+    pub(super) worst_thread_share: f64,
 }
 
 /// The name of this kind of document.
@@ -152,6 +163,8 @@ pub(super) struct Finding {
     pub(super) fingerprint: String,
     /// What kind of sharing it is.
     pub(super) verdict: Verdict,
+    /// Whether it is true sharing where one thread writes what others read.
+    pub(super) one_way: bool,
     /// The objects on the lines that participants touch, in address order.
     pub(super) objects: Vec<Object>,
     /// The lines, hottest first.

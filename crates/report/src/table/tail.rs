@@ -50,6 +50,24 @@ fn hidden(page: &mut Page<'_>, report: &Report, shown: usize) -> io::Result<()> 
             ],
         )?;
     }
+    if let Some((field, share)) = report.communication.first() {
+        let others = match report.communication.len() - 1 {
+            0 => String::new(),
+            more => format!(" and {}", counted(more as u64, "other")),
+        };
+        page.paragraph(
+            &[],
+            0,
+            &[
+                plain(format!(
+                    "Not listed, as no layout changes it: {field}{others}, which one thread writes and others read \
+                     (at most {} of one thread's time): ",
+                    percent(*share)
+                )),
+                span(TYPE_THIS, "hitm report --all FILE"),
+            ],
+        )?;
+    }
     let below = report.below_min_share;
     if below > 0 {
         page.paragraph(

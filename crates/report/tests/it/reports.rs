@@ -441,6 +441,7 @@ pub(crate) fn several() -> Report {
     report.findings.push(shared_counter());
     report.findings.push(locked_queue());
     report.below_min_share = 4;
+    report.communication = vec![("ring.tail".into(), 0.31), ("ring.head".into(), 0.02)];
     report
 }
 
@@ -508,6 +509,7 @@ fn report(finding: Finding) -> Report {
         },
         findings: vec![finding],
         below_min_share: 0,
+        communication: Vec::new(),
         caveats: vec![],
     }
 }
@@ -516,6 +518,7 @@ fn finding(verdict: Verdict, samples: u64, thread_samples: u64, worst_thread: f6
     Finding {
         fingerprint: "5f1d2c3b4a596877".into(),
         verdict,
+        one_way: false,
         objects: vec![],
         lines: vec![view(0x5555_555b_0040, samples)],
         participants: vec![],
