@@ -11,7 +11,8 @@ use rustc_hash::FxHashMap;
 use crate::advise::{Role, advise};
 use crate::attribute::Attribution;
 use crate::binaries::DebugInfos;
-use crate::lines::{LineFinding, Met, union};
+use crate::lines::{LineFinding, union};
+use crate::meet::Met;
 use crate::options::ThreadsBy;
 use crate::samples::SiteKey;
 use crate::touch::SiteId;
@@ -71,8 +72,9 @@ fn finding(
     let samples_on =
         |line: &LineFinding| union(line.parts.iter().map(|part| part.times.clone())).len() as u64;
     lines.sort_by_cached_key(|(line, _)| (std::cmp::Reverse(samples_on(line)), line.key.1));
-    let mut met = Met::default();
-    lines.iter().for_each(|(line, _)| met.add(line.met));
+    let met = lines
+        .iter()
+        .fold(Met::default(), |sum, (line, _)| add(sum, line.met));
     let objects = objects(&lines);
     let participants = participants(&lines, &objects, around);
     let roles: Vec<Role> = lines.iter().take(LISTED_LINES).flat_map(roles).collect();
@@ -91,7 +93,7 @@ fn finding(
         confidence: confidence(&met),
         evidence: vec![Evidence::Sampled(Sampled {
             samples,
-            met: met.met,
+            met: met.samples,
             met_disjoint: met.disjoint,
             met_overlapping: met.overlapping,
             window: lines
@@ -114,6 +116,17 @@ fn finding(
         objects,
         participants,
         caveats,
+    }
+}
+
+/// Together on several lines. A sample that met others on two lines counts twice here; the lines' samples do, too.
+fn add(a: Met, b: Met) -> Met {
+    Met {
+        samples: a.samples + b.samples,
+        disjoint: a.disjoint + b.disjoint,
+        overlapping: a.overlapping + b.overlapping,
+        on_other_cpu: a.on_other_cpu + b.on_other_cpu,
+        between: None,
     }
 }
 
@@ -344,10 +357,10 @@ fn severity(lines: &[AttributedLine], world: &World) -> Severity {
 }
 
 fn confidence(met: &Met) -> Confidence {
-    let apart = met.on_other_cpu * 2 >= met.met;
-    if met.met >= MET_FOR_HIGH && apart {
+    let apart = met.on_other_cpu * 2 >= met.samples;
+    if met.samples >= MET_FOR_HIGH && apart {
         Confidence::High
-    } else if met.met >= MET_FOR_MEDIUM {
+    } else if met.samples >= MET_FOR_MEDIUM {
         Confidence::Medium
     } else {
         Confidence::Low

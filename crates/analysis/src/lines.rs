@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use hitm_model::{AccessKinds, ByteRange, Nanos, ThreadId, Verdict};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::gather::LineKey;
 use crate::judge::judge;
-use crate::meet::{Meetings, meetings};
+use crate::meet::{Meetings, Met, meetings};
 use crate::touch::{SiteId, Touch};
 
 /// A thread's accesses to one byte range of a line: what the reader calls a participant.
@@ -20,24 +20,6 @@ pub(crate) struct Part {
     pub(crate) times: Vec<Nanos>,
     /// The instructions, most samples first.
     pub(crate) sites: Vec<(SiteId, AccessKinds, u64)>,
-}
-
-/// How often participants met.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Met {
-    pub(crate) met: u64,
-    pub(crate) disjoint: u64,
-    pub(crate) overlapping: u64,
-    pub(crate) on_other_cpu: u64,
-}
-
-impl Met {
-    pub(crate) fn add(&mut self, other: Self) {
-        self.met += other.met;
-        self.disjoint += other.disjoint;
-        self.overlapping += other.overlapping;
-        self.on_other_cpu += other.on_other_cpu;
-    }
 }
 
 /// A line with a verdict.
@@ -60,40 +42,46 @@ pub(crate) fn judge_line(key: LineKey, touches: &[Touch], window: Nanos) -> Opti
     let meetings = meetings(touches, window);
     let judgement = judge(&meetings);
     let verdict = judgement.verdict?;
-    let mut met = Met::default();
+    let met = meetings.met(&judgement.participants);
     let mut contended: BTreeMap<ThreadId, u64> = BTreeMap::new();
     for (&index, &samples) in judgement.participants.iter().zip(&judgement.contended) {
-        let slot = &meetings.slots[index];
-        *contended.entry(slot.thread).or_default() += samples;
-        met.add(Met {
-            met: slot.met,
-            disjoint: slot.met_disjoint,
-            overlapping: slot.met_overlapping,
-            on_other_cpu: slot.met_on_other_cpu,
-        });
+        *contended.entry(meetings.slots[index].thread).or_default() += samples;
     }
     Some(LineFinding {
         key,
         verdict,
         one_way: judgement.one_way,
         window: meetings.window,
-        parts: parts(touches, &meetings, &judgement.participants),
+        parts: parts(touches, &meetings, &judgement.participants, met.between),
         contended,
         met,
     })
 }
 
-fn parts(touches: &[Touch], meetings: &Meetings, participants: &[usize]) -> Vec<Part> {
-    let taking_part: rustc_hash::FxHashSet<(ThreadId, ByteRange, bool)> = participants
-        .iter()
-        .map(|&index| &meetings.slots[index])
+/// What the participants were seen to do with their bytes while they met others: also the accesses that were too rare
+/// to have met anybody themselves.
+fn parts(
+    touches: &[Touch],
+    meetings: &Meetings,
+    participants: &[usize],
+    between: Option<(Nanos, Nanos)>,
+) -> Vec<Part> {
+    let (from, to) = between.unwrap_or_default();
+    let slots = participants.iter().map(|&index| &meetings.slots[index]);
+    let taking_part: FxHashSet<(ThreadId, ByteRange, bool)> = slots
+        .clone()
         .map(|slot| (slot.thread, slot.range, slot.writes()))
         .collect();
+    let bytes: FxHashSet<(ThreadId, ByteRange)> =
+        slots.map(|slot| (slot.thread, slot.range)).collect();
     let mut parts: FxHashMap<(ThreadId, ByteRange), Part> = FxHashMap::default();
     let mut sites: FxHashMap<(ThreadId, ByteRange), FxHashMap<SiteId, (AccessKinds, u64)>> =
         FxHashMap::default();
     for touch in touches {
-        if !taking_part.contains(&(touch.thread, touch.range, touch.kind.writes())) {
+        let takes_part = taking_part.contains(&(touch.thread, touch.range, touch.kind.writes()));
+        let beside =
+            bytes.contains(&(touch.thread, touch.range)) && from <= touch.at && touch.at <= to;
+        if !takes_part && !beside {
             continue;
         }
         let key = (touch.thread, touch.range);

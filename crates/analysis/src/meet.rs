@@ -37,14 +37,8 @@ pub struct Slot {
     pub kinds: AccessKinds,
     /// Samples that show it, each counted once.
     pub samples: u64,
-    /// Of these, samples that met an opponent at disjoint bytes.
-    pub met_disjoint: u64,
-    /// Of these, samples that met an opponent at overlapping bytes.
-    pub met_overlapping: u64,
-    /// Of these, samples that met any opponent.
+    /// Of these, samples that met an opponent.
     pub met: u64,
-    /// Of the ones that met, those with the opponent on another processor.
-    pub met_on_other_cpu: u64,
 }
 
 impl Slot {
@@ -80,10 +74,54 @@ pub struct Meetings {
     pub slots: Vec<Slot>,
     /// The opposing pairs that were near each other at all.
     pub pairs: Vec<Meeting>,
+    /// The samples of each slot in order of time.
+    times: Vec<Times>,
+}
+
+/// Samples that met others, each counted once however many of its accesses did.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Met {
+    /// All of them.
+    pub samples: u64,
+    /// Those that met an opponent at disjoint bytes.
+    pub disjoint: u64,
+    /// Those that met an opponent at overlapping bytes.
+    pub overlapping: u64,
+    /// Those whose opponent was on another processor.
+    pub on_other_cpu: u64,
+    /// When the first and the last of them were taken.
+    pub between: Option<(Nanos, Nanos)>,
+}
+
+impl Meetings {
+    /// What the samples of some slots met.
+    #[must_use]
+    pub fn met(&self, slots: &[usize]) -> Met {
+        let mut flags: BTreeMap<(u64, ThreadId), u8> = BTreeMap::new();
+        for &slot in slots {
+            let thread = self.slots[slot].thread;
+            for (&at, &mark) in self.times[slot].at.iter().zip(&self.times[slot].flags) {
+                *flags.entry((at, thread)).or_default() |= mark;
+            }
+        }
+        let with = |mask: u8| flags.values().filter(|&&flags| flags & mask != 0).count() as u64;
+        let mut met = flags
+            .iter()
+            .filter(|(_, flags)| **flags != 0)
+            .map(|((at, _), _)| Nanos(*at));
+        let first = met.next();
+        Met {
+            samples: with(DISJOINT | OVERLAPPING),
+            disjoint: with(DISJOINT),
+            overlapping: with(OVERLAPPING),
+            on_other_cpu: with(OTHER_CPU),
+            between: first.map(|first| (first, met.next_back().unwrap_or(first))),
+        }
+    }
 }
 
 /// The samples of one slot in order of time.
-#[derive(Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 struct Times {
     at: Vec<u64>,
     cpu: Vec<u32>,
@@ -179,22 +217,13 @@ pub fn meetings(touches: &[Touch], least_window: Nanos) -> Meetings {
         }
     }
     for (slot, times) in slots.iter_mut().zip(&times) {
-        let count = |mask: u8| {
-            times
-                .flags
-                .iter()
-                .filter(|&&flags| flags & mask != 0)
-                .count() as u64
-        };
-        slot.met_disjoint = count(DISJOINT);
-        slot.met_overlapping = count(OVERLAPPING);
-        slot.met = count(DISJOINT | OVERLAPPING);
-        slot.met_on_other_cpu = count(OTHER_CPU);
+        slot.met = times.flags.iter().filter(|&&flags| flags != 0).count() as u64;
     }
     Meetings {
         window,
         slots,
         pairs,
+        times,
     }
 }
 
@@ -234,10 +263,7 @@ impl Slot {
             range: touch.range,
             kinds: AccessKinds::NONE,
             samples: 0,
-            met_disjoint: 0,
-            met_overlapping: 0,
             met: 0,
-            met_on_other_cpu: 0,
         }
     }
 }
