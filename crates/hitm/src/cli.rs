@@ -18,7 +18,7 @@ use hitm_report::FailOn;
 Exit codes: 0 done; 1 findings at or above --fail-on; 2 wrong usage or an error; 3 the machine refused.
 The status of the program that was run is printed and in the JSON, not returned."
 )]
-pub struct Cli {
+pub(crate) struct Cli {
     /// When to use colour; NO_COLOR is honoured.
     #[arg(long, value_enum, global = true, default_value_t = ColorChoice::Auto, value_name = "WHEN")]
     pub color: ColorChoice,
@@ -28,7 +28,7 @@ pub struct Cli {
 }
 
 #[derive(Debug, Subcommand)]
-pub enum Command {
+pub(crate) enum Command {
     /// Run a program and report the lines its threads fight over.
     Run(RunArgs),
     /// Do the same for a process that is already running.
@@ -53,7 +53,7 @@ pub enum Command {
 }
 
 #[derive(Debug, Args)]
-pub struct RunArgs {
+pub(crate) struct RunArgs {
     #[command(flatten)]
     pub record: RecordArgs,
 
@@ -70,7 +70,7 @@ pub struct RunArgs {
 }
 
 #[derive(Debug, Args)]
-pub struct AttachArgs {
+pub(crate) struct AttachArgs {
     #[command(flatten)]
     pub record: RecordArgs,
 
@@ -83,7 +83,7 @@ pub struct AttachArgs {
 }
 
 #[derive(Debug, Args)]
-pub struct RecordArgs {
+pub(crate) struct RecordArgs {
     /// Samples per second of each running thread [default: the highest rate up to 5000 that slows the program by less
     /// than 3 %, measured before the run].
     #[arg(long, value_name = "HZ", value_parser = clap::value_parser!(u32).range(1..=20_000))]
@@ -99,7 +99,7 @@ pub struct RecordArgs {
 }
 
 #[derive(Debug, Args)]
-pub struct ShowArgs {
+pub(crate) struct ShowArgs {
     /// Write the report as JSON: to FILE, or to stdout (the program's own stdout goes to stderr then).
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true)]
     pub json: Option<Option<PathBuf>>,
@@ -130,7 +130,7 @@ pub struct ShowArgs {
 }
 
 #[derive(Debug, Args)]
-pub struct ReportArgs {
+pub(crate) struct ReportArgs {
     /// The recording.
     #[arg(value_name = "FILE", default_value = "hitm.data.hitm")]
     pub file: PathBuf,
@@ -140,31 +140,31 @@ pub struct ReportArgs {
 }
 
 #[derive(Debug, Args)]
-pub struct DoctorArgs {
+pub(crate) struct DoctorArgs {
     /// Skip what takes time: the latency matrix and the measured costs.
     #[arg(long)]
     pub quick: bool,
 }
 
 #[derive(Debug, Args)]
-pub struct DemoArgs {}
+pub(crate) struct DemoArgs {}
 
 #[derive(Debug, Args)]
-pub struct DemoWorkloadArgs {
+pub(crate) struct DemoWorkloadArgs {
     /// The arguments of the workload.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     pub arguments: Vec<String>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub enum SamplerChoice {
+pub(crate) enum SamplerChoice {
     Auto,
     Perf,
     Preload,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub enum ThreadsByChoice {
+pub(crate) enum ThreadsByChoice {
     Name,
     Tid,
 }

@@ -36,7 +36,7 @@ impl From<Exit> for ExitCode {
 }
 
 /// The exit code for an error: a refusal by the machine is told apart from everything else.
-pub fn of_error(error: &anyhow::Error) -> Exit {
+pub(crate) fn of_error(error: &anyhow::Error) -> Exit {
     match error.downcast_ref::<CollectError>() {
         Some(error) if error.is_refusal() => Exit::Refused,
         _ => Exit::Error,

@@ -18,14 +18,14 @@ const DEBUG_ROOT: &str = "/usr/lib/debug";
 
 /// Maps the files of a recording and keeps them mapped for the rest of the process.
 #[derive(Debug, Default)]
-pub struct Files {
+pub(crate) struct Files {
     alive: Option<Pid>,
     mapped: RefCell<HashMap<PathBuf, Option<&'static [u8]>>>,
 }
 
 impl Files {
     /// Files as `alive` sees them, the recorded process if it still lives; else, and after that, as we do.
-    pub fn seen_by(alive: Option<Pid>) -> Self {
+    pub(crate) fn seen_by(alive: Option<Pid>) -> Self {
         Self {
             alive,
             ..Self::default()
@@ -110,7 +110,7 @@ fn map_file(path: &Path) -> io::Result<&'static [u8]> {
 
 /// A recording in a file.
 #[derive(Debug)]
-pub struct RecordingFile {
+pub(crate) struct RecordingFile {
     path: PathBuf,
     damage: RefCell<Option<Damage>>,
 }
@@ -120,7 +120,7 @@ impl RecordingFile {
     ///
     /// # Errors
     /// If it cannot be read, or is none.
-    pub fn open(path: &Path) -> anyhow::Result<Self> {
+    pub(crate) fn open(path: &Path) -> anyhow::Result<Self> {
         let recording = Self {
             path: path.to_owned(),
             damage: RefCell::new(None),
@@ -141,8 +141,8 @@ impl RecordingFile {
     }
 
     /// What was wrong with it, after it has been read.
-    pub fn damage(&self) -> Option<Damage> {
-        self.damage.borrow().clone()
+    pub(crate) fn damage(&self) -> Option<Damage> {
+        *self.damage.borrow()
     }
 }
 

@@ -1,13 +1,13 @@
 //! The terminal: colour, errors, width.
 
-use std::io::{self, IsTerminal};
+use std::io;
 use std::os::fd::AsFd;
 
 use clap::ColorChoice;
 use hitm_collect::CollectError;
 
 /// Sets for the whole process whether styles are kept; `NO_COLOR` and pipes are honoured by `auto`.
-pub fn choose_colour(choice: ColorChoice) {
+pub(crate) fn choose_colour(choice: ColorChoice) {
     match choice {
         ColorChoice::Auto => anstream::ColorChoice::Auto,
         ColorChoice::Always => anstream::ColorChoice::Always,
@@ -17,7 +17,7 @@ pub fn choose_colour(choice: ColorChoice) {
 }
 
 /// Whether it is only that nobody reads our output any more.
-pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
+pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| {
         cause
             .downcast_ref::<io::Error>()
@@ -26,7 +26,7 @@ pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
 }
 
 /// Prints an error and what to type next.
-pub fn error(error: &anyhow::Error) {
+pub(crate) fn error(error: &anyhow::Error) {
     say(&format!("hitm: {error:#}"));
     if let Some(error) = error.downcast_ref::<CollectError>() {
         say(&format!("  try: {}", error.remedy()));
@@ -34,22 +34,17 @@ pub fn error(error: &anyhow::Error) {
 }
 
 /// A line for a person, on stderr. That nobody can read it is no reason to fail.
-pub fn say(line: &str) {
+pub(crate) fn say(line: &str) {
     use io::Write as _;
     let _ = writeln!(anstream::stderr().lock(), "{line}");
 }
 
 /// Columns of the terminal behind a stream, or what suits a file.
-pub fn width(of: &impl AsFd) -> u16 {
+pub(crate) fn width(of: &impl AsFd) -> u16 {
     const OF_A_FILE: u16 = 120;
     let given = std::env::var("COLUMNS")
         .ok()
         .and_then(|columns| columns.parse().ok());
     let measured = || terminal_size::terminal_size_of(of).map(|(width, _)| width.0);
     given.or_else(measured).unwrap_or(OF_A_FILE).clamp(60, 200)
-}
-
-/// Whether a progress line may be drawn on stderr: it is a terminal, and nobody else writes to it.
-pub fn progress_allowed(child_shares_terminal: bool) -> bool {
-    io::stderr().is_terminal() && !child_shares_terminal
 }

@@ -15,7 +15,7 @@ use crate::exit_codes::Exit;
 use crate::output;
 
 /// Attaches to a process, records and reports.
-pub fn attach(args: &AttachArgs) -> anyhow::Result<Exit> {
+pub(crate) fn attach(args: &AttachArgs) -> anyhow::Result<Exit> {
     let interrupt = interrupt::flag()?;
     let pid = Pid(args.pid);
     let options = AttachOptions {

@@ -9,7 +9,7 @@ use crate::cli::Cli;
 use crate::exit_codes::Exit;
 
 /// Prints completions for a shell.
-pub fn completions(shell: Shell) -> anyhow::Result<Exit> {
+pub(crate) fn completions(shell: Shell) -> anyhow::Result<Exit> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "hitm", &mut script);
     io::stdout().lock().write_all(&script)?;
@@ -17,7 +17,7 @@ pub fn completions(shell: Shell) -> anyhow::Result<Exit> {
 }
 
 /// Prints the manual page: the command itself, then a section for each subcommand.
-pub fn man() -> anyhow::Result<Exit> {
+pub(crate) fn man() -> anyhow::Result<Exit> {
     let command = Cli::command();
     let mut page = Vec::new();
     clap_mangen::Man::new(command.clone()).render(&mut page)?;

@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 /// A flag that is set when the user, or the system, asks hitm to end.
-pub fn flag() -> anyhow::Result<Arc<AtomicBool>> {
+pub(super) fn flag() -> anyhow::Result<Arc<AtomicBool>> {
     let flag = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM, SIGHUP] {
         signal_hook::flag::register(signal, Arc::clone(&flag))

@@ -1,13 +1,13 @@
 //! What each command does.
 
-pub mod attach;
-pub mod completions;
-pub mod demo;
-pub mod doctor;
+pub(crate) mod attach;
+pub(crate) mod completions;
+pub(crate) mod demo;
+pub(crate) mod doctor;
 mod interrupt;
 mod progress;
-pub mod report;
-pub mod run;
+pub(crate) mod report;
+pub(crate) mod run;
 mod show;
 mod store;
 
@@ -15,7 +15,7 @@ use crate::cli::{Command, DemoArgs};
 use crate::exit_codes::Exit;
 
 /// Runs a command.
-pub fn dispatch(command: Command) -> anyhow::Result<Exit> {
+pub(crate) fn dispatch(command: Command) -> anyhow::Result<Exit> {
     match command {
         Command::Run(args) => run::run(&args),
         Command::Attach(args) => attach::attach(&args),

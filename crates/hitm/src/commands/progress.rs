@@ -12,17 +12,17 @@ const DRAWS_PER_SECOND: u8 = 5;
 
 /// A line that says how far a recording is, or nothing where it would disturb.
 #[derive(Debug)]
-pub struct ProgressLine(Option<ProgressBar>);
+pub(super) struct ProgressLine(Option<ProgressBar>);
 
 impl ProgressLine {
     /// On stderr, if that is a terminal.
-    pub fn on_stderr() -> Self {
+    pub(super) fn on_stderr() -> Self {
         Self::drawn(io::stderr().is_terminal().then(ProgressDrawTarget::stderr))
     }
 
     /// For `run`: the program writes where we do, so the line goes to the terminal itself, and only if neither of the
     /// streams that the program has from us leads there.
-    pub fn beside_program(shares_terminal: bool) -> Self {
+    pub(super) fn beside_program(shares_terminal: bool) -> Self {
         if shares_terminal {
             return Self(None);
         }
@@ -44,7 +44,7 @@ impl ProgressLine {
     }
 
     /// Shows how far the recording is.
-    pub fn update(&mut self, now: &Progress) {
+    pub(super) fn update(&mut self, now: &Progress) {
         let Some(bar) = &self.0 else { return };
         let hottest = now.hottest.as_ref().map_or_else(String::new, |hottest| {
             format!(
@@ -57,7 +57,7 @@ impl ProgressLine {
     }
 
     /// Takes the line away.
-    pub fn clear(&mut self) {
+    pub(super) fn clear(&mut self) {
         if let Some(bar) = self.0.take() {
             bar.finish_and_clear();
         }

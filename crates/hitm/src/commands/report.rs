@@ -5,7 +5,7 @@ use crate::cli::ReportArgs;
 use crate::exit_codes::Exit;
 
 /// Reports on a recording.
-pub fn report(args: &ReportArgs) -> anyhow::Result<Exit> {
+pub(crate) fn report(args: &ReportArgs) -> anyhow::Result<Exit> {
     let report = analyse(&args.file, &args.show, None, Vec::new())?;
     show(&report, &args.show, TableTo::Stdout)
 }

@@ -16,7 +16,7 @@ use crate::exit_codes::Exit;
 use crate::output;
 
 /// Runs a program under the sampler and reports.
-pub fn run(args: &RunArgs) -> anyhow::Result<Exit> {
+pub(crate) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
     let outcome = record(args)?;
     if let StopReason::WriteFailed(why) = &outcome.reason {
         output::say(&format!(
@@ -54,6 +54,6 @@ fn record(args: &RunArgs) -> anyhow::Result<Outcome> {
 }
 
 /// The rate that was asked for.
-pub fn rate(hertz: Option<u32>) -> Rate {
+pub(crate) fn rate(hertz: Option<u32>) -> Rate {
     hertz.map_or(Rate::Auto, Rate::Hz)
 }

@@ -16,7 +16,7 @@ use crate::output;
 
 /// Where the table goes: the stream that is not the program's own.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum TableTo {
+pub(super) enum TableTo {
     Stdout,
     Stderr,
 }
@@ -24,7 +24,7 @@ pub enum TableTo {
 /// Analyses the recording at `path`.
 ///
 /// `alive` is the recorded process if it still runs: its binaries are then read as it sees them.
-pub fn analyse(
+pub(super) fn analyse(
     path: &Path,
     args: &ShowArgs,
     alive: Option<Pid>,
@@ -58,7 +58,7 @@ pub fn analyse(
 }
 
 /// Prints a report as asked and says whether the gate is hit.
-pub fn show(report: &Report, args: &ShowArgs, table_to: TableTo) -> anyhow::Result<Exit> {
+pub(super) fn show(report: &Report, args: &ShowArgs, table_to: TableTo) -> anyhow::Result<Exit> {
     if args.json != Some(None) {
         table(report, args, table_to)?;
     }

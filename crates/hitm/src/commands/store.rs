@@ -12,7 +12,7 @@ use anyhow::Context as _;
 /// Until then it has the name `FILE.new`: a command that does not start leaves the old recording where it is. Then the
 /// old one becomes `FILE.old`.
 #[derive(Debug)]
-pub struct NewRecording {
+pub(super) struct NewRecording {
     path: PathBuf,
     file: File,
     writes: u32,
@@ -26,7 +26,7 @@ impl NewRecording {
     ///
     /// # Errors
     /// If it cannot be created, or the path is something other than a file.
-    pub fn create(path: &Path) -> anyhow::Result<Self> {
+    pub(super) fn create(path: &Path) -> anyhow::Result<Self> {
         let shown = path.display();
         let other = fs::metadata(path).is_ok_and(|metadata| !metadata.is_file());
         anyhow::ensure!(

@@ -1,6 +1,6 @@
 //! `hitm doctor`: what this machine can do, and what to type where it cannot.
 //!
-//! [`examine`] asks and measures, [`render`] says it; deciding what it means is `hitm_collect::machine`'s.
+//! [`examine()`] asks and measures, [`render`] says it; deciding what it means is `hitm_collect::machine`'s.
 
 mod examine;
 mod matrix;
