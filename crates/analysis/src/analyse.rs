@@ -244,6 +244,9 @@ fn run_caveats(gathered: &Gathered<'_, '_>, assumed: Option<LineSize>) -> Vec<Ca
     {
         caveats.push(Caveat::SamplerFallback { why });
     }
+    if let Some(Some(why)) = world.sampler.as_ref().map(|it| it.shortfall.clone()) {
+        caveats.push(Caveat::SamplerShortfall { why });
+    }
     match (totals.sampled_threads, gathered.co_running) {
         _ if world
             .machine

@@ -4,8 +4,8 @@ use std::collections::hash_map::Entry;
 
 use hitm_binary::decode::{Block, Code, Function, block_from};
 use hitm_model::{
-    AccessKind, Avma, Bias, Event, LineAddress, LineSize, MappingKind, Registers, Sample, SpaceId,
-    Svma, SvmaRange,
+    AccessKind, Avma, Bias, Event, LineAddress, LineSize, Registers, Sample, SpaceId, Svma,
+    SvmaRange,
 };
 use rustc_hash::FxHashMap;
 
@@ -178,20 +178,13 @@ impl<'d, 's> Decoder<'d, 's> {
 
     fn decode(&mut self, space: &crate::world::Space, ip: Avma) -> Option<u32> {
         let mapping = space.at(ip)?;
-        let MappingKind::File {
-            path,
-            offset,
-            build_id,
-        } = &mapping.kind
-        else {
-            return None;
-        };
-        let module = self.modules.find(path, build_id.as_ref())?;
+        let (path, build_id) = mapping.file()?;
+        let module = self.modules.find(path, build_id)?;
         let bias = self
             .modules
             .get(module)
             .image
-            .bias_of(mapping.range.start, *offset)?;
+            .bias_of_mappings(space.of_file(path))?;
         let svma = bias.to_svma(ip);
         if let Some(known) = self.by_svma.get(&(module, svma, bias)) {
             return *known;

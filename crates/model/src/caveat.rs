@@ -98,6 +98,11 @@ pub enum Caveat {
         /// Why.
         why: String,
     },
+    /// The sampler missed a part of the program.
+    SamplerShortfall {
+        /// What it missed.
+        why: String,
+    },
     /// The line size is an assumption.
     LineSizeAssumed {
         /// In bytes.
@@ -149,6 +154,7 @@ impl Caveat {
             Self::RecordingNewer { .. } => "recording-newer",
             Self::RecordingStopped { .. } => "recording-stopped",
             Self::SamplerFallback { .. } => "sampler-fallback",
+            Self::SamplerShortfall { .. } => "sampler-shortfall",
             Self::LineSizeAssumed { .. } => "line-size-assumed",
             Self::StackUnreadable { .. } => "stack-unreadable",
             Self::PlainWritesOnly => "plain-writes-only",
@@ -206,6 +212,7 @@ impl Caveat {
             Self::SamplerFallback { why } => {
                 format!("samples were taken by the preloaded agent: {why}")
             }
+            Self::SamplerShortfall { why } => format!("the sampler missed a part: {why}"),
             Self::LineSizeAssumed { bytes } => {
                 format!("the line size of {bytes} bytes is an assumption")
             }
@@ -245,6 +252,7 @@ impl Caveat {
             Self::SamplerFallback { .. } => {
                 "usual in containers; the agent sees only programs that load it (not static ones, not setuid)".into()
             }
+            Self::SamplerShortfall { .. } => "the preloaded agent works only in threads that can load and time it".into(),
             Self::LineSizeAssumed { .. } => "the machine does not tell its line size".into(),
             Self::StackUnreadable { .. } => "the thread had ended, or reading another process is not allowed here".into(),
             Self::PlainWritesOnly => "a store buffer can hide the wait, so this may cost nothing on this processor".into(),
@@ -291,6 +299,7 @@ impl Caveat {
             Self::SamplerFallback { .. } => {
                 "`hitm doctor` tells what refuses perf_event_open and how to allow it".into()
             }
+            Self::SamplerShortfall { .. } => "`hitm run --sampler perf` where the machine allows it (`hitm doctor`)".into(),
             Self::LineSizeAssumed { .. } => "give it: `hitm report --line-size N FILE`".into(),
             Self::StackUnreadable { .. } => "run hitm as the same user, with ptrace allowed (`hitm doctor`)".into(),
             Self::PlainWritesOnly => {

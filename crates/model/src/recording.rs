@@ -153,6 +153,8 @@ pub struct SamplerInfo {
     pub rate_given: bool,
     /// Why a better sampler was not used.
     pub fallback: Option<String>,
+    /// What the sampler missed, known at the end: the recording then says it again with this.
+    pub shortfall: Option<String>,
 }
 
 /// Who takes the samples.
@@ -175,6 +177,17 @@ pub struct Mapping {
     pub executable: bool,
     /// Whether it may be written to.
     pub writable: bool,
+}
+
+impl Mapping {
+    /// The path and build-id of the file that is mapped, if it is one.
+    #[must_use]
+    pub fn file(&self) -> Option<(&str, Option<&BuildId>)> {
+        match &self.kind {
+            MappingKind::File { path, build_id, .. } => Some((path, build_id.as_ref())),
+            _ => None,
+        }
+    }
 }
 
 /// What is mapped.

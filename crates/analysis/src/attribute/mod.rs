@@ -9,7 +9,7 @@ mod stack;
 mod thread_local;
 
 use hitm_binary::debug::{DebugInfo, FieldPath, TypeId};
-use hitm_model::{Avma, AvmaRange, Bias, Caveat, MappingKind, Object, ObjectKind, SpaceId};
+use hitm_model::{Avma, AvmaRange, Bias, Caveat, Object, ObjectKind, SpaceId};
 use rustc_hash::FxHashMap;
 
 use crate::binaries::{DebugInfos, ModuleId, Modules};
@@ -51,21 +51,14 @@ pub(crate) fn home(
     let space = world.spaces.get(&space)?;
     let mapping = space.at(line.0)?;
     // The pages of .bss behind a file's last page are anonymous: ask the nearest file mapping before them.
-    let (path, build_id, start, offset) = space
+    let (path, build_id) = space
         .mappings()
         .take_while(|candidate| candidate.range.start <= mapping.range.start)
-        .filter_map(|candidate| match &candidate.kind {
-            MappingKind::File {
-                path,
-                offset,
-                build_id,
-            } => Some((path, build_id, candidate.range.start, *offset)),
-            _ => None,
-        })
+        .filter_map(|candidate| candidate.file())
         .last()?;
-    let module = modules.find(path, build_id.as_ref())?;
+    let module = modules.find(path, build_id)?;
     let image = &modules.get(module).image;
-    let bias = image.bias_of(start, offset)?;
+    let bias = image.bias_of_mappings(space.of_file(path))?;
     image
         .data_range()
         .contains(bias.to_svma(line.0))
@@ -85,19 +78,14 @@ impl CodeMap {
     pub(crate) fn of(modules: &mut Modules<'_, '_>, space: &Space) -> Self {
         let mut map = Self::default();
         for mapping in space.mappings().filter(|mapping| mapping.executable) {
-            let MappingKind::File {
-                path,
-                offset,
-                build_id,
-            } = &mapping.kind
-            else {
+            let Some((path, build_id)) = mapping.file() else {
                 continue;
             };
-            if let Some(module) = modules.find(path, build_id.as_ref())
+            if let Some(module) = modules.find(path, build_id)
                 && let Some(bias) = modules
                     .get(module)
                     .image
-                    .bias_of(mapping.range.start, *offset)
+                    .bias_of_mappings(space.of_file(path))
             {
                 map.code.push((mapping.range, module, bias));
                 if space.program.as_deref() == Some(path) {

@@ -61,6 +61,12 @@ impl Space {
         mapping.range.contains(address).then_some(mapping)
     }
 
+    /// The mappings of one file in order of address.
+    pub(crate) fn of_file<'s>(&'s self, path: &'s str) -> impl Iterator<Item = &'s Mapping> {
+        self.mappings()
+            .filter(move |mapping| mapping.file().is_some_and(|(of, _)| of == path))
+    }
+
     /// All mappings in order of address.
     pub(crate) fn mappings(&self) -> impl Iterator<Item = &Mapping> {
         self.mappings.values()

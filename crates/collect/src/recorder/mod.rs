@@ -172,6 +172,7 @@ fn info(
         cost,
         rate_given: rate != Rate::Auto,
         fallback,
+        shortfall: None,
     }
 }
 
@@ -308,6 +309,12 @@ impl<W: Write> Recorder<W> {
         mut reason: StopReason,
     ) -> Outcome {
         let at = clock::now();
+        if let Some(shortfall) = self.sampler.shortfall() {
+            self.write(&Event::Sampler(SamplerInfo {
+                shortfall: Some(shortfall),
+                ..sampler.clone()
+            }));
+        }
         self.write(&Event::Ended {
             at,
             reason: reason.clone(),
@@ -321,7 +328,6 @@ impl<W: Write> Recorder<W> {
             pid,
             child,
             sampler,
-            shortfall: self.sampler.shortfall(),
             samples: totals.samples,
             lost: totals.lost,
             duration: at.since(self.started),

@@ -87,8 +87,6 @@ pub struct Outcome {
     pub child: Option<ExitStatus>,
     /// How it was sampled.
     pub sampler: SamplerInfo,
-    /// What kept the sampler from sampling all there was.
-    pub shortfall: Option<String>,
     /// Samples taken.
     pub samples: u64,
     /// Events dropped by the kernel or the agent.

@@ -75,6 +75,7 @@ pub(crate) fn one_of_each() -> Vec<Event> {
             cost: Some(Nanos(26_000)),
             rate_given: false,
             fallback: Some("EPERM".into()),
+            shortfall: Some("static".into()),
         }),
         Event::SpaceBorn {
             space,
@@ -238,8 +239,9 @@ fn any_sampler() -> impl Strategy<Value = Event> {
         option::of(at()),
         any::<bool>(),
         option::of(text()),
+        option::of(text()),
     )
-        .prop_map(|(perf, period, cost, rate_given, fallback)| {
+        .prop_map(|(perf, period, cost, rate_given, fallback, shortfall)| {
             Event::Sampler(SamplerInfo {
                 kind: if perf {
                     SamplerKind::Perf
@@ -250,6 +252,7 @@ fn any_sampler() -> impl Strategy<Value = Event> {
                 cost,
                 rate_given,
                 fallback,
+                shortfall,
             })
         })
 }

@@ -87,6 +87,7 @@ impl From<&model::SamplerInfo> for Sampler {
             cost_share: sampler.cost.map(share).filter(|share| share.is_finite()),
             rate_given: sampler.rate_given,
             fallback: sampler.fallback.clone(),
+            shortfall: sampler.shortfall.clone(),
         }
     }
 }

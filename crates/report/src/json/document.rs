@@ -109,6 +109,8 @@ pub(super) struct Sampler {
     pub(super) rate_given: bool,
     /// Why a better sampler was not used; null if this is the best one.
     pub(super) fallback: Option<String>,
+    /// What the sampler missed; null if nothing is known to be missed.
+    pub(super) shortfall: Option<String>,
 }
 
 /// Who took the samples.

@@ -373,6 +373,7 @@ pub(crate) fn stripped() -> Report {
         cost: None,
         rate_given: true,
         fallback: Some("perf_event_open is refused (EPERM)".into()),
+        shortfall: None,
     });
     report.totals = Totals {
         samples: 100,
@@ -491,6 +492,7 @@ fn report(finding: Finding) -> Report {
             cost: Some(Nanos(26_000)),
             rate_given: false,
             fallback: None,
+            shortfall: None,
         }),
         child: Some(ExitStatus::Code(0)),
         line_size: LineSize::new(64).unwrap(),
