@@ -3,7 +3,7 @@
 use hitm_model::{Svma, SvmaRange};
 use iced_x86::{FlowControl, Instruction, InstructionInfoFactory, Mnemonic};
 
-use super::execute::State;
+use super::execute::{Conventions, State};
 use super::linear::Equations;
 use super::operands::{RawOperand, operands_of};
 use super::scan::decoder;
@@ -14,14 +14,18 @@ use super::{Block, Code, DecodeError, Operand};
 pub(super) const MOST: usize = 64;
 
 /// The block around `ip`, in code that starts at most [`MOST`] instructions before it, with no way in between.
-pub(super) fn read_block(code: Code<'_>, ip: Svma, upwards: bool) -> Result<Block, DecodeError> {
+pub(super) fn read_block(
+    code: Code<'_>,
+    ip: Svma,
+    conventions: Conventions,
+) -> Result<Block, DecodeError> {
     let before = instructions_before(code, ip);
     let from = instructions_from(code.from(ip).unwrap_or(code));
     let Some(next) = from.first() else {
         return Err(DecodeError::Undecodable { ip });
     };
 
-    let mut state = State::new(upwards);
+    let mut state = State::new(conventions);
     let mut found = Vec::new();
     execute(&before, -(before.len() as i32), &mut state, &mut found);
     let equations = state.sampled(next);
@@ -54,12 +58,12 @@ fn execute(instructions: &[Instruction], place: i32, state: &mut State, found: &
     for (instruction, place) in instructions.iter().zip(place..) {
         let info = factory.info(instruction);
         operands_of(instruction, info, state, &mut operands);
+        state.execute(instruction, info, &operands);
         found.extend(operands.drain(..).map(|operand| Found {
             instruction: Svma(instruction.ip()),
             place,
             operand,
         }));
-        state.execute(instruction, info);
     }
 }
 

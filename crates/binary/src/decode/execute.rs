@@ -5,36 +5,62 @@ use iced_x86::{
     Code, CodeSize, Instruction, InstructionInfo, Mnemonic, OpAccess, OpKind, Register as Name,
 };
 
+use super::frame::Frame;
 use super::linear::{Equations, Form, Symbols};
+use super::operands::RawOperand;
 
-/// The general-purpose registers as linear forms over symbols.
+/// The general-purpose registers and words of the stack frame, as linear forms over symbols.
 #[derive(Debug)]
 pub(super) struct State {
     values: [Value; 16],
-    symbols: Symbols,
-    /// Whether the direction flag is known to be clear, so that string instructions go upwards.
+    pub(super) frame: Frame,
+    pub(super) symbols: Symbols,
     upwards: bool,
 }
 
+/// What a function keeps to.
 #[derive(Clone, Copy, Debug)]
-struct Value {
-    form: Form,
+pub(super) struct Conventions {
+    /// The direction flag is clear, so that string instructions go upwards.
+    pub(super) upwards: bool,
+    /// `rbp` points into the stack frame wherever it is the base of an address.
+    pub(super) frame_pointer: bool,
+}
+
+impl Conventions {
+    /// Of code about which nothing is known.
+    pub(super) const UNKNOWN: Self = Self {
+        upwards: false,
+        frame_pointer: false,
+    };
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Value {
+    pub(super) form: Form,
     /// Whether the upper half is known to be zero, so that a 32-bit copy is a copy of all of it.
     narrow: bool,
 }
 
+impl From<Form> for Value {
+    fn from(form: Form) -> Self {
+        Self {
+            form,
+            narrow: false,
+        }
+    }
+}
+
 impl State {
     /// Nothing known but that each register has some value.
-    pub(super) fn new(upwards: bool) -> Self {
+    pub(super) fn new(conventions: Conventions) -> Self {
         let mut symbols = Symbols::new();
-        let values = std::array::from_fn(|_| Value {
-            form: symbols.fresh(),
-            narrow: false,
-        });
+        let values = std::array::from_fn(|_| symbols.fresh().into());
         Self {
             values,
+            frame: Frame::new(conventions.frame_pointer),
             symbols,
-            upwards,
+            upwards: conventions.upwards,
         }
     }
 
@@ -56,6 +82,7 @@ impl State {
             }
         }
         let mut equations = Equations::new(self.forms());
+        let old = [Register::Rsp, Register::Rbp].map(|register| *self.get(register));
         for register in Register::ALL {
             if !self.get(register).is_known() {
                 let form = self.symbols.fresh();
@@ -63,6 +90,8 @@ impl State {
                 equations.know(register, &form);
             }
         }
+        let [rsp, rbp] = [Register::Rsp, Register::Rbp].map(|register| *self.get(register));
+        self.frame.rename([&old[0], &rsp], [&old[1], &rbp]);
         equations
     }
 
@@ -102,8 +131,14 @@ impl State {
         Some(sum)
     }
 
-    /// Executes an instruction that goes on to the next one.
-    pub(super) fn execute(&mut self, instruction: &Instruction, info: &InstructionInfo) {
+    /// Executes an instruction that goes on to the next one, and has these accesses.
+    pub(super) fn execute(
+        &mut self,
+        instruction: &Instruction,
+        info: &InstructionInfo,
+        operands: &[RawOperand],
+    ) {
+        self.execute_stores(instruction, info, operands);
         if self.execute_exactly(instruction).is_some() {
             return;
         }
@@ -145,9 +180,12 @@ impl State {
                 return Some(());
             }
             Pop | Popfq => {
+                let top = *self.get(Register::Rsp);
                 let rsp = self.moved(Register::Rsp, instruction.stack_pointer_increment());
                 self.set(Register::Rsp, rsp);
-                if instruction.op_count() > 0
+                if let Some(register) = register_operand(instruction, 0) {
+                    self.values[register.index()] = self.popped(&top);
+                } else if instruction.op_count() > 0
                     && instruction.op0_kind() == OpKind::Register
                     && let Some(register) = general(instruction.op0_register().full_register())
                 {
@@ -156,9 +194,9 @@ impl State {
                 return Some(());
             }
             Mnemonic::Leave if instruction.code() == Code::Leaveq => {
-                let rsp = self.moved(Register::Rbp, 8);
-                self.set(Register::Rsp, rsp);
-                self.clobber(Register::Rbp);
+                let top = *self.get(Register::Rbp);
+                self.values[Register::Rbp.index()] = self.popped(&top);
+                self.set(Register::Rsp, top.plus_constant(8));
                 return Some(());
             }
             Xchg => {
@@ -186,19 +224,19 @@ impl State {
         let register = register_operand(instruction, 0)?;
         let old = *self.get(register);
         let form = match mnemonic {
-            Add => old.plus(1, &self.source(instruction, 1)?)?,
-            Sub => old.plus(u64::MAX, &self.source(instruction, 1)?)?,
+            Add => old.plus(1, &self.source(instruction, 1)?.form)?,
+            Sub => old.plus(u64::MAX, &self.source(instruction, 1)?.form)?,
             Inc => old.plus_constant(1),
             Dec => old.plus_constant(u64::MAX),
             Neg => old.times(u64::MAX),
             Not => old.times(u64::MAX).plus_constant(u64::MAX),
             Shl | Sal => {
-                let count = self.source(instruction, 1)?.as_constant()?;
+                let count = self.source(instruction, 1)?.form.as_constant()?;
                 old.times(1 << (count & 63))
             }
             Imul if instruction.op_count() == 3 => {
-                let factor = self.source(instruction, 2)?.as_constant()?;
-                self.source(instruction, 1)?.times(factor)
+                let factor = self.source(instruction, 2)?.form.as_constant()?;
+                self.source(instruction, 1)?.form.times(factor)
             }
             Lea => self.effective_address(instruction)?,
             _ => return None,
@@ -215,18 +253,9 @@ impl State {
         let name = instruction.op0_register();
         let register = general(name.full_register())?;
         let value = if name.is_gpr64() {
-            if reads_thread_pointer(instruction) {
-                Value {
-                    form: Form::fs_base(),
-                    narrow: false,
-                }
-            } else if let Some(from) = register_operand(instruction, 1) {
-                self.values[from.index()]
-            } else {
-                Value {
-                    form: self.source(instruction, 1)?,
-                    narrow: false,
-                }
+            match reads_thread_pointer(instruction) {
+                true => Form::fs_base().into(),
+                false => self.source(instruction, 1)?,
             }
         } else if name.is_gpr32() {
             match instruction.op1_kind() {
@@ -277,16 +306,26 @@ impl State {
         Some(())
     }
 
-    /// A register or an immediate that an instruction reads, 64 bits wide.
-    fn source(&self, instruction: &Instruction, operand: u32) -> Option<Form> {
+    /// A register, an immediate or a word of the frame that an instruction reads, 64 bits wide.
+    pub(super) fn source(&mut self, instruction: &Instruction, operand: u32) -> Option<Value> {
         match instruction.op_kind(operand) {
-            OpKind::Register => self.named(instruction.op_register(operand)).copied(),
+            OpKind::Register => {
+                let register = full_width(instruction.op_register(operand))?;
+                Some(self.values[register.index()])
+            }
             OpKind::Immediate8
             | OpKind::Immediate8to64
             | OpKind::Immediate32to64
-            | OpKind::Immediate64 => Some(Form::constant(instruction.immediate(operand))),
+            | OpKind::Immediate64 => Some(Form::constant(instruction.immediate(operand)).into()),
+            OpKind::Memory => self.loaded(instruction),
             _ => None,
         }
+    }
+
+    /// The word at the top of the stack.
+    fn popped(&mut self, top: &Form) -> Value {
+        let word = self.word(top);
+        word.unwrap_or_else(|| self.symbols.fresh().into())
     }
 
     fn moved(&self, register: Register, bytes: i32) -> Form {
@@ -295,10 +334,7 @@ impl State {
     }
 
     fn set(&mut self, register: Register, form: Form) {
-        self.values[register.index()] = Value {
-            form,
-            narrow: false,
-        };
+        self.values[register.index()] = form.into();
     }
 
     fn clobber(&mut self, register: Register) {
@@ -349,7 +385,7 @@ fn reads_thread_pointer(instruction: &Instruction) -> bool {
         && instruction.code_size() == CodeSize::Code64
 }
 
-fn writes(access: OpAccess) -> bool {
+pub(super) fn writes(access: OpAccess) -> bool {
     matches!(
         access,
         OpAccess::Write | OpAccess::CondWrite | OpAccess::ReadWrite | OpAccess::ReadCondWrite

@@ -3,7 +3,8 @@
 use hitm_model::{Svma, SvmaRange};
 
 use super::block::{MOST, read_block};
-use super::scan::{Scan, Starts};
+use super::execute::Conventions;
+use super::scan::{FramePointer, Scan, Starts};
 use super::{Block, Code, DecodeError};
 use crate::image::Image;
 
@@ -16,8 +17,7 @@ pub struct Function<'a> {
     starts: Starts,
     /// Whether every way into the middle of the function is in `targets`.
     entries_known: bool,
-    /// Whether string instructions go upwards.
-    upwards: bool,
+    conventions: Conventions,
 }
 
 impl<'a> Function<'a> {
@@ -87,7 +87,10 @@ impl<'a> Function<'a> {
             targets: Vec::new(),
             starts: scan.starts,
             entries_known: scan.complete && indirect.is_some(),
-            upwards: scan.upwards,
+            conventions: Conventions {
+                upwards: scan.upwards,
+                frame_pointer: scan.frame_pointer == FramePointer::Set,
+            },
         };
         function.admit(scan.targets);
         function.admit_likely(indirect.unwrap_or_default());
@@ -111,7 +114,8 @@ impl<'a> Function<'a> {
         let indirect = scan.indirect_targets(&[self.code.range(), other.range()], memory);
         if is_part {
             self.entries_known &= scan.complete && indirect.is_some();
-            self.upwards &= scan.upwards;
+            self.conventions.upwards &= scan.upwards;
+            self.conventions.frame_pointer &= scan.frame_pointer != FramePointer::Misused;
         }
         self.admit(scan.targets);
         self.admit_likely(indirect.unwrap_or_default());
@@ -161,7 +165,7 @@ impl<'a> Function<'a> {
             ip
         };
         let code = self.code.from(leader).unwrap_or(self.code);
-        read_block(code, ip, self.upwards)
+        read_block(code, ip, self.conventions)
     }
 }
 

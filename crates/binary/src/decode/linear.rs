@@ -109,6 +109,11 @@ impl Form {
         self
     }
 
+    /// How far `self` is above `other`, if that is a constant.
+    pub(super) fn distance_from(&self, other: &Self) -> Option<u64> {
+        (self.terms() == other.terms()).then(|| self.constant.wrapping_sub(other.constant))
+    }
+
     /// `self` + `factor`·`other`, unless it has too many terms.
     pub(super) fn plus(&self, factor: u64, other: &Self) -> Option<Self> {
         let constant = factor.wrapping_mul(other.constant);

@@ -25,6 +25,9 @@
 //! The block is executed symbolically. An operand's address is resolved if the registers of the sample determine it
 //! exactly; what they do not determine is counted in [`Block::unresolved`]. Nothing is guessed:
 //!
+//! - what is loaded from memory is unknown, except from a word of the thread's own stack frame that was stored or
+//!   loaded in the block before, with nothing in between that may have changed it: that assumes that no other thread
+//!   and no signal handler stores to it just then;
 //! - RIP-relative and absolute addresses always resolve, in the segment `fs` if its base is known;
 //! - `gs`, 32-bit addresses, gathers and scatters, masked vector accesses, `bt [m], r` and save areas larger than a
 //!   vector register (`xsave`, `fxsave`) do not resolve;
@@ -35,6 +38,7 @@
 mod address;
 mod block;
 mod execute;
+mod frame;
 mod function;
 mod linear;
 mod long_jumps;
@@ -153,5 +157,5 @@ pub fn block_at(code: Code<'_>, ip: Svma) -> Result<Block, DecodeError> {
 ///
 /// If there is no instruction.
 pub fn block_from(code: Code<'_>) -> Result<Block, DecodeError> {
-    block::read_block(code, code.start, false)
+    block::read_block(code, code.start, execute::Conventions::UNKNOWN)
 }

@@ -1,7 +1,9 @@
 //! One pass over the instructions of a piece of code.
 
 use hitm_model::{Svma, SvmaRange};
-use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind};
+use iced_x86::{
+    Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register as Name,
+};
 
 use super::Code;
 use super::tables::{Jump, Tables, classify};
@@ -20,6 +22,8 @@ pub(super) struct Scan<'a> {
     pub(super) complete: bool,
     /// Whether nothing in it can set the direction flag; the ABI has it clear at every call.
     pub(super) upwards: bool,
+    /// What it does to `rbp`.
+    pub(super) frame_pointer: FramePointer,
     jumps: Vec<Jump>,
     tables: Tables,
 }
@@ -34,6 +38,7 @@ impl<'a> Scan<'a> {
             exits: Vec::new(),
             complete: true,
             upwards: true,
+            frame_pointer: FramePointer::Unset,
             jumps: Vec::new(),
             tables: Tables::new(),
         };
@@ -46,6 +51,7 @@ impl<'a> Scan<'a> {
             if instruction.is_invalid() {
                 scan.complete = false;
                 scan.upwards = false;
+                scan.frame_pointer = FramePointer::Misused;
                 break;
             }
             match instruction.mnemonic() {
@@ -54,6 +60,7 @@ impl<'a> Scan<'a> {
                 }
                 _ => scan.tables.see(&instruction),
             }
+            scan.frame_pointer = scan.frame_pointer.behind(&instruction);
             let flow = instruction.flow_control();
             match flow {
                 FlowControl::Next => continue,
@@ -90,6 +97,49 @@ impl<'a> Scan<'a> {
             targets.extend(self.tables.targets(jump, self.code, within, memory)?);
         }
         Some(targets)
+    }
+}
+
+/// What code does to `rbp`, besides having the caller's value in it again.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum FramePointer {
+    /// Nothing.
+    Unset,
+    /// It points to the stack frame.
+    Set,
+    /// It may point anywhere.
+    Misused,
+}
+
+impl FramePointer {
+    /// With another instruction.
+    fn behind(self, instruction: &Instruction) -> Self {
+        use Mnemonic::{Cmp, Lea, Leave, Mov, Mulx, Pop, Push, Test, Xadd, Xchg};
+
+        let mnemonic = instruction.mnemonic();
+        let is_rbp = |operand| {
+            operand < instruction.op_count()
+                && instruction.op_kind(operand) == OpKind::Register
+                && instruction.op_register(operand).full_register() == Name::RBP
+        };
+        let writes = is_rbp(0) && !matches!(mnemonic, Push | Pop | Leave | Cmp | Test)
+            || is_rbp(1) && matches!(mnemonic, Xchg | Xadd | Mulx);
+        if !writes {
+            return self;
+        }
+        let is_frame = instruction.op0_register() == Name::RBP
+            && match mnemonic {
+                Mov => instruction.op1_register() == Name::RSP,
+                Lea => {
+                    instruction.memory_base() == Name::RSP
+                        && instruction.memory_index() == Name::None
+                }
+                _ => false,
+            };
+        match is_frame && self != Self::Misused {
+            true => Self::Set,
+            false => Self::Misused,
+        }
     }
 }
 

@@ -47,6 +47,11 @@ fn moved_registers() {
 }
 
 #[test]
+fn frame() {
+    check("frame");
+}
+
+#[test]
 fn flow() {
     check("flow");
 }
