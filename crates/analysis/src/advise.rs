@@ -18,10 +18,14 @@ pub(crate) fn advise(verdict: Verdict, roles: &[Role], line: LineSize) -> Advice
     match verdict {
         Verdict::FalseSharing => repair(roles, line),
         Verdict::Mixed => {
-            let mut advice = repair(roles, line);
             let shared = shared_names(roles);
+            let is_shared = |role: &Role| shared.contains(&role.attribution.field_path);
+            let own: Vec<Role> = roles.iter().filter(|role| !is_shared(role)).cloned().collect();
+            // Where everybody's bytes are shared with somebody, all of it is there to be taken apart.
+            let mut advice = repair(if own.iter().any(|role| role.writes) { &own } else { roles }, line);
             if !shared.is_empty() {
-                advice.text = format!("{}; {} stays shared, padding does not help it", advice.text, shared);
+                advice.text =
+                    format!("{}; {} stays shared, padding does not help it", advice.text, list(&shared));
             }
             advice
         }
@@ -176,7 +180,7 @@ fn share_less(roles: &[Role]) -> Advice {
 }
 
 /// The fields that two threads use.
-fn shared_names(roles: &[Role]) -> String {
+fn shared_names(roles: &[Role]) -> Vec<String> {
     let shared = roles.iter().filter(|role| {
         roles.iter().any(|other| {
             other.thread != role.thread
@@ -184,9 +188,7 @@ fn shared_names(roles: &[Role]) -> String {
                 && (other.writes || role.writes)
         })
     });
-    list(&names(
-        shared.map(|role| role.attribution.field_path.as_str()),
-    ))
+    names(shared.map(|role| role.attribution.field_path.as_str()))
 }
 
 fn written(roles: &[Role]) -> Vec<String> {

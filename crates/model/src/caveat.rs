@@ -168,6 +168,7 @@ impl Caveat {
     pub fn observation(&self) -> String {
         match self {
             Self::NoSamples => "no sample was taken".into(),
+            Self::FewSamples { samples: 1 } => "only one sample was taken".into(),
             Self::FewSamples { samples } => format!("only {samples} samples were taken"),
             Self::OneThread => "only one thread was seen running".into(),
             Self::NotCoRunning { share } => {
