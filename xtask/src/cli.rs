@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand, ValueEnum};
@@ -52,6 +53,9 @@ enum Task {
         /// How often each program is run.
         #[arg(long, default_value_t = 1)]
         runs: u32,
+        /// How long a program without hitm is to take; it gets as many iterations.
+        #[arg(long, default_value_t = 1.0, value_parser = seconds)]
+        seconds: f64,
         /// Only this program.
         #[arg(long)]
         only: Option<String>,
@@ -91,6 +95,16 @@ enum Bench {
     Startup,
 }
 
+/// A time that a program of a corpus can run for.
+fn seconds(text: &str) -> Result<f64, String> {
+    let seconds: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
+    if (0.01..=30.0).contains(&seconds) {
+        Ok(seconds)
+    } else {
+        Err("from 0.01 to 30".to_owned())
+    }
+}
+
 /// Runs the task that the command line names.
 pub(crate) fn run() -> Result<ExitCode> {
     let done = |()| ExitCode::SUCCESS;
@@ -108,9 +122,16 @@ pub(crate) fn run() -> Result<ExitCode> {
         Task::Corpus {
             dir,
             runs,
+            seconds,
             only,
             hitm,
-        } => corpus::run(&dir, runs, only.as_deref(), hitm),
+        } => corpus::run(&corpus::Options {
+            dir,
+            runs,
+            time: Duration::from_secs_f64(seconds),
+            only,
+            hitm,
+        }),
         Task::Bench { what, runs } => match what {
             Bench::Overhead => bench::overhead(runs),
             Bench::Report => bench::report(runs),

@@ -9,11 +9,10 @@ use hitm_testkit::Judgement;
 use super::truth::Case;
 
 /// Below this share of the time two threads did not run side by side in earnest.
-const CO_RUNNING_ENOUGH: f64 = 0.3;
+const CO_RUNNING_ENOUGH: f64 = 0.5;
 
 /// One run of one program in one layout.
 pub(crate) struct Row {
-    run: u32,
     program: String,
     layout: &'static str,
     expected: Option<Verdict>,
@@ -22,9 +21,8 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    pub(crate) fn new(run: u32, case: &Case<'_>, judged: Result<Judgement>) -> Self {
+    pub(crate) fn new(case: &Case<'_>, judged: Result<Judgement>) -> Self {
         Self {
-            run,
             program: case.program.id.clone(),
             layout: case.layout,
             expected: case.verdict,
@@ -41,66 +39,79 @@ impl Row {
 
     pub(crate) fn line(&self) -> String {
         let expected = self.expected.map_or("nothing", Verdict::word);
-        let co_running = match self
-            .judged
-            .as_ref()
-            .ok()
-            .and_then(|judgement| judgement.co_running)
-        {
+        let (mark, found, why) = match &self.judged {
+            Err(error) => ("ERROR", "-".to_owned(), format!("{error:#}")),
+            Ok(judgement) => {
+                let found = match judgement.found.as_slice() {
+                    [] => "nothing".to_owned(),
+                    found => found.join(", "),
+                };
+                let mark = if self.right() { "right" } else { "WRONG" };
+                (mark, found, judgement.wrong.join("; "))
+            }
+        };
+        let co_running = match self.co_running() {
             Some(share) => format!("{:3.0} %", share * 100.0),
             None => "    ?".to_owned(),
         };
-        let (found, why) = match &self.judged {
-            Ok(judgement) if judgement.found.is_empty() => {
-                ("nothing".to_owned(), judgement.wrong.join("; "))
-            }
-            Ok(judgement) => (judgement.found.join(", "), judgement.wrong.join("; ")),
-            Err(error) => ("-".to_owned(), format!("{error:#}")),
-        };
-        let mark = if self.right() { "right" } else { "WRONG" };
         let mut line = format!(
-            "{:>3}  {:<24} {:<6}  {mark}  {expected:<13}  {co_running}  {found}",
-            self.run, self.program, self.layout
+            "{:<24} {:<6}  {mark}  {expected:<13}  {co_running}  {found}",
+            self.program, self.layout
         );
         if !why.is_empty() {
             let _ = write!(line, "\n       {why}");
-            if self.did_not_co_run() {
-                line.push_str("; the threads did not run side by side");
-            }
         }
         line
     }
 
-    fn did_not_co_run(&self) -> bool {
-        let share = self
-            .judged
-            .as_ref()
-            .ok()
-            .and_then(|judgement| judgement.co_running);
-        share.is_some_and(|share| share < CO_RUNNING_ENOUGH)
+    /// Whether the threads did not run side by side; not said of a run without a report.
+    pub(crate) fn ran_apart(&self) -> bool {
+        self.judged.is_ok() && self.co_running().unwrap_or(0.0) < CO_RUNNING_ENOUGH
+    }
+
+    fn co_running(&self) -> Option<f64> {
+        self.judged.as_ref().ok()?.co_running
     }
 }
 
-/// The figures below the table.
+/// The line above the rows of a run.
+pub(crate) fn header(run: u32, runs: u32) -> String {
+    let columns = format!(
+        "{:<24} {:<6}  {:<5}  {:<13}  {}  found",
+        "program", "layout", "", "expected", "co-ran"
+    );
+    if runs == 1 {
+        columns
+    } else {
+        format!("\nrun {run} of {runs}\n{columns}")
+    }
+}
+
+/// The figures below the rows.
 pub(crate) fn summary(rows: &[Row]) -> String {
-    let wanted = rows.iter().filter(|row| row.expected.is_some()).count();
-    let judged = || {
-        rows.iter()
-            .filter_map(|row| Some((row, row.judged.as_ref().ok()?)))
-    };
-    let hits = judged()
-        .filter(|(row, judgement)| row.expected.is_some() && judgement.hit)
-        .count();
-    let found: usize = judged().map(|(_, judgement)| judgement.found.len()).sum();
-    let right = rows.iter().filter(|row| row.right()).count();
-    let apart = rows.iter().filter(|row| row.did_not_co_run()).count();
-    format!(
-        "recall {} ({hits} of {wanted} expected findings), precision {} ({hits} of {found} findings), \
-         {right} of {} runs all right, {apart} whose threads did not run side by side\n",
+    let count = |which: fn(&Row) -> bool| rows.iter().filter(|row| which(row)).count();
+    let judgements = || rows.iter().filter_map(|row| row.judged.as_ref().ok());
+    let wanted = count(|row| row.expected.is_some());
+    let hits = count(|row| {
+        row.expected.is_some() && row.judged.as_ref().is_ok_and(|judgement| judgement.hit)
+    });
+    let found: usize = judgements().map(|judgement| judgement.found.len()).sum();
+    let mut text = format!("right      {} of {} rows", count(Row::right), rows.len());
+    let errors = count(|row| row.judged.is_err());
+    if errors > 0 {
+        let _ = write!(text, ", {errors} errors");
+    }
+    let apart = count(Row::ran_apart);
+    if apart > 0 {
+        let _ = write!(text, ", {apart} whose threads did not run side by side");
+    }
+    let _ = write!(
+        text,
+        "\nrecall     {} ({hits} of {wanted} expected findings)\nprecision  {} ({hits} of {found} findings)\n",
         percent(hits, wanted),
         percent(hits, found),
-        rows.len(),
-    )
+    );
+    text
 }
 
 fn percent(part: usize, whole: usize) -> String {
@@ -130,14 +141,9 @@ mod tests {
         let programs = truth::parse("id\tverdict\tlayout_fixed_64\nx\tfalse\tnone\n").unwrap();
         let [packed, fixed] = programs[0].cases();
         let rows = [
+            Row::new(&packed, Ok(judgement(&["false-sharing of x"], &[], true))),
+            Row::new(&fixed, Ok(judgement(&[], &[], true))),
             Row::new(
-                1,
-                &packed,
-                Ok(judgement(&["false-sharing of x"], &[], true)),
-            ),
-            Row::new(1, &fixed, Ok(judgement(&[], &[], true))),
-            Row::new(
-                2,
                 &packed,
                 Ok(judgement(
                     &["mixed of x"],
@@ -145,19 +151,27 @@ mod tests {
                     false,
                 )),
             ),
-            Row::new(2, &fixed, Err(anyhow::anyhow!("no report"))),
+            Row::new(&fixed, Err(anyhow::anyhow!("no report"))),
         ];
         assert_eq!(rows.each_ref().map(Row::right), [true, true, false, false]);
         assert_eq!(
+            rows.each_ref().map(Row::ran_apart),
+            [true, true, true, false]
+        );
+        assert_eq!(
             summary(&rows),
-            "recall 50.0 % (1 of 2 expected findings), precision 50.0 % (1 of 2 findings), \
-             2 of 4 runs all right, 3 whose threads did not run side by side\n"
+            "right      2 of 4 rows, 1 errors, 3 whose threads did not run side by side\n\
+             recall     50.0 % (1 of 2 expected findings)\n\
+             precision  50.0 % (1 of 2 findings)\n"
         );
         assert_eq!(
             rows[2].line(),
-            "  2  x                        packed  WRONG  false-sharing   10 %  mixed of x\n       \
-             no false-sharing finding; the threads did not run side by side"
+            "x                        packed  WRONG  false-sharing   10 %  mixed of x\n       \
+             no false-sharing finding"
         );
-        assert!(rows[3].line().ends_with("-\n       no report"));
+        assert_eq!(
+            rows[3].line(),
+            "x                        fixed   ERROR  nothing            ?  -\n       no report"
+        );
     }
 }

@@ -34,8 +34,11 @@ impl Program {
 }
 
 impl Case<'_> {
-    pub(crate) fn arguments(&self) -> Option<&'static str> {
-        (self.layout == "fixed").then_some("--fixed")
+    /// The program with the option of its layout, to be started in the folder of the corpus.
+    pub(crate) fn command_line(&self) -> Vec<String> {
+        let program = format!("bin/{}", self.program.id);
+        let option = (self.layout == "fixed").then(|| "--fixed".to_owned());
+        std::iter::once(program).chain(option).collect()
     }
 
     /// Whether an address that the program prints must be part of the finding: where all sharing is true, only what
@@ -106,8 +109,10 @@ mod tests {
             [Some(Verdict::Mixed), Some(Verdict::TrueSharing)]
         );
         assert_eq!(
-            programs[1].cases().map(|case| case.arguments()),
-            [None, Some("--fixed")]
+            programs[1]
+                .cases()
+                .map(|case| case.command_line().join(" ")),
+            ["bin/b2", "bin/b2 --fixed"]
         );
     }
 
