@@ -22,7 +22,7 @@ use crate::world::World;
 const LISTED_LINES: usize = 64;
 
 /// Sites that are listed per participant.
-const LISTED_SITES: usize = 4;
+const LISTED_SITES: usize = 8;
 
 /// So many samples of participants must have met for medium confidence, and for high.
 const MET_FOR_MEDIUM: u64 = 8;

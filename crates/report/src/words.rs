@@ -98,28 +98,38 @@ pub(crate) fn some_of<'a>(names: impl ExactSizeIterator<Item = &'a str>, most: u
     text
 }
 
-/// `innermost ← outer`; of a long chain the innermost three and the outermost, which is the one with a symbol.
+/// `innermost ← outer`, as far as it is the program's own: of a language's library only the function that the program
+/// called, because nobody looks for `fetch_add` in it. Of a long chain the innermost two and the outermost.
 pub(crate) fn inline_chain(frames: &[SourceFrame]) -> String {
-    let mut names: Vec<_> = frames.iter().map(|frame| frame.function.as_str()).collect();
-    if names.len() > 5 {
+    let own: Vec<_> = frames.iter().filter(|frame| !is_library(frame)).collect();
+    let called = frames.iter().take_while(|frame| is_library(frame)).last();
+    let mut names: Vec<_> = called
+        .into_iter()
+        .chain(own)
+        .map(|frame| frame.function.as_str())
+        .collect();
+    if names.len() > 4 {
         names.splice(3..names.len() - 1, ["…"]);
     }
     names.join(" ← ")
 }
 
-/// The line to look at: that of the innermost function which is not part of a language's own library, because nobody
-/// repairs `fetch_add`.
+/// The line to look at: that of the innermost function of the program's own.
 pub(crate) fn own_line(frames: &[SourceFrame]) -> Option<&SourceLine> {
-    let library = |line: &&SourceLine| {
+    let own = frames
+        .iter()
+        .find(|frame| !is_library(frame) && frame.line.is_some());
+    own.or(frames.first()).and_then(|frame| frame.line.as_ref())
+}
+
+/// Whether a function is of a language's own library.
+fn is_library(frame: &SourceFrame) -> bool {
+    frame.line.as_ref().is_some_and(|line| {
         ["/rustc/", "/usr/include/", "/usr/lib/"]
             .iter()
             .any(|root| line.file.starts_with(root))
             || line.file.contains("/lib/rustlib/src/")
-    };
-    let lines = || frames.iter().filter_map(|frame| frame.line.as_ref());
-    lines()
-        .find(|line| !library(line))
-        .or_else(|| lines().next())
+    })
 }
 
 /// A source line by the last two parts of its path.

@@ -92,18 +92,10 @@ pub(super) fn participants(
             ),
         )])?;
     }
-    let places = |i: usize| -> Vec<String> {
-        let sites = &listed[i].1.sites;
-        let shown = if all {
-            sites.len()
-        } else {
-            sites.len().min(SITES)
-        };
-        sites[..shown]
-            .iter()
-            .map(|site| place(page_width, site))
-            .collect()
-    };
+    let places: Vec<Vec<Place>> = listed
+        .iter()
+        .map(|(_, participant)| Place::all(page_width, participant))
+        .collect();
     // Participants that do it at the same places, as workers do, are listed together above these.
     let mut first = 0;
     for (i, cells) in cells.iter().enumerate() {
@@ -120,14 +112,15 @@ pub(super) fn participants(
             )),
         ];
         row(page, front, listed[i].1)?;
-        if i + 1 < listed.len() && !places(i).is_empty() && places(i) == places(i + 1) {
+        let same = |i: usize| places[i].iter().map(|place| &place.text);
+        if i + 1 < listed.len() && !places[i].is_empty() && same(i).eq(same(i + 1)) {
             continue;
         }
         let together = (i > first).then(|| match (mark(first), mark(i)) {
             (from, to) if from.is_alphabetic() && to.is_alphabetic() => format!("{from}–{to}: "),
             _ => format!("these {}: ", i + 1 - first),
         });
-        sites(page, listed[i].1, &places(i), together)?;
+        sites(page, &places[i], all, together)?;
         first = i + 1;
     }
     let hidden = finding.participants.len() - listed.len();
@@ -191,23 +184,48 @@ fn row(page: &mut Page<'_>, front: [Span; 3], participant: &Participant) -> io::
     }
 }
 
-fn sites(
-    page: &mut Page<'_>,
-    participant: &Participant,
-    places: &[String],
-    of: Option<String>,
-) -> io::Result<()> {
-    let n = participant.sites.len();
-    for (place, site) in places.iter().zip(&participant.sites) {
-        let mut text = vec![plain(place)];
+/// A place in the source, which may be several instructions.
+struct Place {
+    text: String,
+    /// Samples of its most frequent instruction: a sample may show several of them.
+    samples: u64,
+}
+
+impl Place {
+    /// All places of a participant, each once, those with most samples first.
+    fn all(page_width: usize, participant: &Participant) -> Vec<Self> {
+        let mut places: Vec<Self> = Vec::new();
+        for site in &participant.sites {
+            let text = place(page_width, site);
+            if !places.iter().any(|known| known.text == text) {
+                places.push(Self {
+                    text,
+                    samples: site.samples,
+                });
+            }
+        }
+        places
+    }
+}
+
+fn sites(page: &mut Page<'_>, places: &[Place], all: bool, of: Option<String>) -> io::Result<()> {
+    let shown = if all {
+        places.len()
+    } else {
+        places.len().min(SITES)
+    };
+    for place in &places[..shown] {
+        let mut text = vec![plain(&place.text)];
         match &of {
             Some(letters) => text.insert(0, span(LETTER, letters)),
-            None if n > 1 => text.push(span(DIM, format!(" ({})", count(site.samples)))),
+            None if places.len() > 1 => {
+                text.push(span(DIM, format!(" ({})", count(place.samples))));
+            }
             None => {}
         }
         page.paragraph(&[plain("      ")], 8, &text)?;
     }
-    let more = n - places.len();
+    let more = places.len() - shown;
     if more > 0 {
         let s = if more == 1 { "" } else { "s" };
         page.row(&[span(DIM, format!("      … {more} more place{s}"))])?;
