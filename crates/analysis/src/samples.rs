@@ -87,19 +87,13 @@ impl<'d, 's> Decoder<'d, 's> {
         }
     }
 
-    /// Forgets what a changed mapping makes wrong.
+    /// Forgets what a new mapping of code makes wrong, or can be decoded only now.
     pub(crate) fn note(&mut self, event: &Event) {
-        match event {
-            Event::Mapping { space, mapping, .. } if mapping.executable => {
-                self.places
-                    .retain(|(at, ip), _| at != space || !mapping.range.contains(*ip));
-            }
-            // A place that could not be decoded may be mapped by now.
-            Event::Mapping { space, .. } | Event::SpaceBorn { space, .. } => {
-                self.places
-                    .retain(|(at, _), decoded| at != space || decoded.is_some());
-            }
-            _ => {}
+        if let Event::Mapping { space, mapping, .. } = event
+            && mapping.executable
+        {
+            self.places
+                .retain(|(at, ip), _| at != space || !mapping.range.contains(*ip));
         }
     }
 
