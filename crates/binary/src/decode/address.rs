@@ -12,6 +12,7 @@ pub struct Address {
     multipliers: [u64; Self::MOST_TERMS],
     terms: [Term; Self::MOST_TERMS],
     len: u8,
+    low: Low,
 }
 
 /// What an [`Address`] is made of.
@@ -23,6 +24,48 @@ pub(super) enum Term {
     Bias,
     /// The base of the segment `fs`, where a thread's thread-local storage is.
     FsBase,
+    /// The low half of a register, which there is only one of.
+    Low,
+}
+
+/// The low 32 bits of (multiplier·register + addend) & mask, extended to 64 bits.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Low {
+    pub(super) register: Register,
+    pub(super) multiplier: u32,
+    pub(super) addend: u32,
+    pub(super) mask: u32,
+    pub(super) signed: bool,
+}
+
+impl Low {
+    const NONE: Self = Self {
+        register: Register::Rax,
+        multiplier: 0,
+        addend: 0,
+        mask: 0,
+        signed: false,
+    };
+
+    fn of(self, registers: &Registers) -> u64 {
+        let product = registers
+            .get(self.register)
+            .wrapping_mul(self.multiplier.into());
+        extended(
+            product.wrapping_add(self.addend.into()),
+            self.mask,
+            self.signed,
+        )
+    }
+}
+
+/// The low 32 bits of value & mask, extended to 64 bits.
+pub(super) const fn extended(value: u64, mask: u32, signed: bool) -> u64 {
+    let low = value as u32 & mask;
+    match signed {
+        true => (low.cast_signed() as i64).cast_unsigned(),
+        false => low as u64,
+    }
 }
 
 impl Address {
@@ -35,6 +78,7 @@ impl Address {
             multipliers: [0; Self::MOST_TERMS],
             terms: [Term::Bias; Self::MOST_TERMS],
             len: 0,
+            low: Low::NONE,
         }
     }
 
@@ -48,6 +92,17 @@ impl Address {
         *self.terms.get_mut(at)? = term;
         self.len += 1;
         Some(self)
+    }
+
+    /// The sum with `multiplier`·`low`, unless it has too many terms or another such one.
+    pub(super) fn plus_low(self, multiplier: u64, low: Low) -> Option<Self> {
+        if self.parts().any(|(_, term)| term == Term::Low) {
+            return None;
+        }
+        Some(Self {
+            low,
+            ..self.plus(multiplier, Term::Low)?
+        })
     }
 
     /// Its value for one sample of a process; `None` if it needs the base of `fs` and that is not known.
@@ -64,6 +119,7 @@ impl Address {
                 Term::Register(register) => registers.get(register),
                 Term::Bias => bias.0,
                 Term::FsBase => fs_base?.0,
+                Term::Low => self.low.of(registers),
             };
             sum = sum.wrapping_add(multiplier.wrapping_mul(value));
         }
@@ -84,11 +140,12 @@ impl Address {
 
     fn parts(&self) -> impl Iterator<Item = (u64, Term)> {
         let len = usize::from(self.len);
-        std::iter::zip(self.multipliers, self.terms).take(len)
+        let parts = std::iter::zip(&self.multipliers, &self.terms).take(len);
+        parts.map(|(&multiplier, &term)| (multiplier, term))
     }
 }
 
-/// As in Intel assembler: `rdi+rcx*8-0x10`, `bias+0x4010`, `fs+0x28`.
+/// As in Intel assembler: `rdi+rcx*8-0x10`, `bias+0x4010`, `fs+0x28`, `rdi+low(rsi&0x3)*8`.
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut first = true;
@@ -103,6 +160,7 @@ impl fmt::Display for Address {
                 Term::Register(register) => f.write_str(register.name())?,
                 Term::Bias => f.write_str("bias")?,
                 Term::FsBase => f.write_str("fs")?,
+                Term::Low => write!(f, "{}", self.low)?,
             }
             match (multiplier as i64).unsigned_abs() {
                 1 => {}
@@ -116,6 +174,28 @@ impl fmt::Display for Address {
             constant if constant < 0 => write!(f, "-{:#x}", constant.unsigned_abs()),
             constant => write!(f, "+{constant:#x}"),
         }
+    }
+}
+
+/// `low(rsi*8+0x1)`, `low(rsi&0x3)`, `signed(rsi)`.
+impl fmt::Display for Low {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.signed { "signed" } else { "low" })?;
+        write!(f, "({}", self.register)?;
+        match self.multiplier {
+            1 => {}
+            multiplier => write!(f, "*{}", multiplier.cast_signed())?,
+        }
+        match self.addend.cast_signed() {
+            0 => {}
+            addend if addend < 0 => write!(f, "-{:#x}", addend.unsigned_abs())?,
+            addend => write!(f, "+{addend:#x}")?,
+        }
+        match self.mask {
+            u32::MAX => {}
+            mask => write!(f, "&{mask:#x}")?,
+        }
+        f.write_str(")")
     }
 }
 

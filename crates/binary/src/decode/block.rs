@@ -7,6 +7,7 @@ use super::execute::{Conventions, State};
 use super::linear::Equations;
 use super::operands::{RawOperand, operands_of};
 use super::scan::decoder;
+use super::symbols::Symbols;
 use super::{Block, Code, DecodeError, Operand};
 
 /// Instructions looked at before and from the instruction pointer on. Farther ones are executed as certainly, but not
@@ -33,7 +34,7 @@ pub(super) fn read_block(
 
     let operands: Vec<Operand> = found
         .iter()
-        .filter_map(|found| resolved(found, &equations))
+        .filter_map(|found| resolved(found, &equations, &state.symbols))
         .collect();
     let (first, last) = (before.first().unwrap_or(next), from.last().unwrap_or(next));
     Ok(Block {
@@ -67,21 +68,21 @@ fn execute(instructions: &[Instruction], place: i32, state: &mut State, found: &
     }
 }
 
-fn resolved(found: &Found, equations: &Equations) -> Option<Operand> {
+fn resolved(found: &Found, equations: &Equations, symbols: &Symbols) -> Option<Operand> {
     let raw = &found.operand;
     let count = match &raw.count {
         None => None,
-        Some(count) => Some(Box::new(equations.express(count)?)),
+        Some(count) => Some(Box::new(equations.express(count, symbols)?)),
     };
     Some(Operand {
         instruction: found.instruction,
         kind: raw.kind,
         size: raw.size,
-        address: equations.express(raw.address.as_ref()?)?,
+        address: equations.express(raw.address.as_ref()?, symbols)?,
         place: found.place,
         base: raw
             .base
-            .and_then(|(register, form)| Some((register, equations.express(&form)?))),
+            .and_then(|(register, form)| Some((register, equations.express(&form, symbols)?))),
         implicit_stack: raw.implicit_stack,
         count,
     })

@@ -6,8 +6,9 @@ use iced_x86::{
 };
 
 use super::frame::Frame;
-use super::linear::{Equations, Form, Symbols};
+use super::linear::{Equations, Form};
 use super::operands::RawOperand;
+use super::symbols::Symbols;
 
 /// The general-purpose registers and words of the stack frame, as linear forms over symbols.
 #[derive(Debug)]
@@ -39,7 +40,7 @@ impl Conventions {
 pub(super) struct Value {
     pub(super) form: Form,
     /// Whether the upper half is known to be zero, so that a 32-bit copy is a copy of all of it.
-    narrow: bool,
+    pub(super) narrow: bool,
 }
 
 impl From<Form> for Value {
@@ -164,10 +165,7 @@ impl State {
 
     /// Executes an instruction whose results are linear forms; `None`, and no effect, if it is not one.
     fn execute_exactly(&mut self, instruction: &Instruction) -> Option<()> {
-        use Mnemonic::{
-            Add, Dec, Imul, Inc, Lea, Mov, Neg, Not, Pop, Popfq, Push, Pushfq, Sal, Shl, Sub, Xchg,
-            Xor,
-        };
+        use Mnemonic::{Mov, Pop, Popfq, Push, Pushfq, Sub, Xchg, Xor};
 
         if instruction.is_string_instruction() {
             return self.execute_string(instruction);
@@ -221,27 +219,8 @@ impl State {
             _ => {}
         }
 
-        let register = register_operand(instruction, 0)?;
-        let old = *self.get(register);
-        let form = match mnemonic {
-            Add => old.plus(1, &self.source(instruction, 1)?.form)?,
-            Sub => old.plus(u64::MAX, &self.source(instruction, 1)?.form)?,
-            Inc => old.plus_constant(1),
-            Dec => old.plus_constant(u64::MAX),
-            Neg => old.times(u64::MAX),
-            Not => old.times(u64::MAX).plus_constant(u64::MAX),
-            Shl | Sal => {
-                let count = self.source(instruction, 1)?.form.as_constant()?;
-                old.times(1 << (count & 63))
-            }
-            Imul if instruction.op_count() == 3 => {
-                let factor = self.source(instruction, 2)?.form.as_constant()?;
-                self.source(instruction, 1)?.form.times(factor)
-            }
-            Lea => self.effective_address(instruction)?,
-            _ => return None,
-        };
-        self.set(register, form);
+        let (register, value) = self.computed(instruction)?;
+        self.values[register.index()] = value;
         Some(())
     }
 
@@ -262,10 +241,10 @@ impl State {
                 OpKind::Register => {
                     let from = general(instruction.op1_register().full_register())?;
                     let value = self.values[from.index()];
-                    if !value.narrow {
-                        return None;
+                    match value.narrow {
+                        true => value,
+                        false => self.low(&value.form, u32::MAX),
                     }
-                    value
                 }
                 OpKind::Immediate32 => Value {
                     form: Form::constant(u64::from(instruction.immediate32())),
@@ -353,7 +332,7 @@ pub(super) fn full_width(name: Name) -> Option<Register> {
     if name.is_gpr64() { general(name) } else { None }
 }
 
-fn general(full: Name) -> Option<Register> {
+pub(super) fn general(full: Name) -> Option<Register> {
     if !full.is_gpr64() {
         return None;
     }

@@ -9,46 +9,21 @@
 //! mov  a, b                 a := b
 //! lea  a, [b + k·c + d]     a := b + k·c + d
 //! imul a, b, k              a := k·b
+//! mov  a₃₂, b₃₂             a := a symbol of its own, which is low(b)
+//! and  a₃₂, k               a := a symbol of its own, which is low(a) & k
 //! anything else             a := a symbol of its own
 //! ```
 //!
 //! At the instruction pointer the sample tells the value of each register, which is one equation per register:
 //! Σ coefficient·symbol + constant = value. [`Equations::express`] eliminates the symbols of another form with these
 //! equations. A coefficient can be divided by exactly if it is odd (odd numbers have an inverse modulo 2⁶⁴) or if it
-//! divides the other one; otherwise the form stays unknown. Nothing is ever approximated.
+//! divides the other one; otherwise the form stays unknown. A symbol that is left is known if it is the low half of a
+//! form that is one register. Nothing is ever approximated.
 
 use hitm_model::Register;
 
-use super::address::{Address, Term};
-
-/// A value that is not known as such.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) struct Symbol(u16);
-
-impl Symbol {
-    /// The load bias of the code's file.
-    const BIAS: Self = Self(0);
-    /// The base of the segment `fs`.
-    const FS_BASE: Self = Self(1);
-    const FIRST_FRESH: u16 = 2;
-}
-
-/// Hands out symbols that were not used before.
-#[derive(Debug)]
-pub(super) struct Symbols(u16);
-
-impl Symbols {
-    pub(super) const fn new() -> Self {
-        Self(Symbol::FIRST_FRESH)
-    }
-
-    /// A form that is one new symbol.
-    pub(super) fn fresh(&mut self) -> Form {
-        let symbol = Symbol(self.0);
-        self.0 += 1;
-        Form::symbol(symbol)
-    }
-}
+use super::address::{Address, Low, Term};
+use super::symbols::{Half, Symbol, Symbols};
 
 /// Σ coefficient·symbol + constant modulo 2⁶⁴; terms in the order of their symbols, none with coefficient 0.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -82,7 +57,7 @@ impl Form {
         Self::symbol(Symbol::FS_BASE)
     }
 
-    const fn symbol(symbol: Symbol) -> Self {
+    pub(super) const fn symbol(symbol: Symbol) -> Self {
         let mut form = Self::constant(0);
         form.terms[0] = (symbol, 1);
         form.len = 1;
@@ -91,9 +66,7 @@ impl Form {
 
     /// Whether it is a constant, an address in the code's file or in the segment `fs`.
     pub(super) fn is_known(&self) -> bool {
-        self.terms()
-            .iter()
-            .all(|(symbol, _)| symbol.0 < Symbol::FIRST_FRESH)
+        self.terms().iter().all(|(symbol, _)| symbol.is_known())
     }
 
     /// Its value, if it does not depend on anything.
@@ -151,7 +124,7 @@ impl Form {
         Self::constant(0).plus(factor, self).unwrap_or(*self)
     }
 
-    fn terms(&self) -> &[(Symbol, u64)] {
+    pub(super) fn terms(&self) -> &[(Symbol, u64)] {
         &self.terms[..usize::from(self.len)]
     }
 }
@@ -282,23 +255,41 @@ impl Equations {
     }
 
     /// The form's value in terms of the registers of the sample, if they determine it.
-    pub(super) fn express(&self, form: &Form) -> Option<Address> {
+    pub(super) fn express(&self, form: &Form, symbols: &Symbols) -> Option<Address> {
         // form = unknown, so that after the elimination: 0 = unknown - form's value.
         let mut rest = Equation::new(form);
         self.reduce(&mut rest);
-        let fs_base = match rest.symbols[..] {
-            [] => 0,
-            [(Symbol::FS_BASE, coefficient)] => coefficient,
-            _ => return None,
-        };
         let mut address = Address::constant(rest.constant.wrapping_neg());
         for register in Register::ALL {
             let multiplier = rest.registers[register.index()].wrapping_neg();
             address = address.plus(multiplier, Term::Register(register))?;
         }
-        address
-            .plus(rest.bias.wrapping_neg(), Term::Bias)?
-            .plus(fs_base, Term::FsBase)
+        address = address.plus(rest.bias.wrapping_neg(), Term::Bias)?;
+        for &(symbol, coefficient) in &rest.symbols {
+            address = match symbol {
+                Symbol::FS_BASE => address.plus(coefficient, Term::FsBase)?,
+                _ => address.plus_low(coefficient, self.express_half(symbols.half(symbol)?)?)?,
+            };
+        }
+        Some(address)
+    }
+
+    /// The low half of a form in terms of one register, if that determines it.
+    fn express_half(&self, half: &Half) -> Option<Low> {
+        let mut rest = Equation::new(&half.form);
+        self.reduce(&mut rest);
+        let mut registers = Register::ALL
+            .into_iter()
+            .filter(|register| rest.registers[register.index()] != 0);
+        let register = registers.next()?;
+        let is_alone = registers.next().is_none() && rest.symbols.is_empty() && rest.bias == 0;
+        is_alone.then(|| Low {
+            register,
+            multiplier: rest.registers[register.index()].wrapping_neg() as u32,
+            addend: rest.constant.wrapping_neg() as u32,
+            mask: half.mask,
+            signed: half.signed,
+        })
     }
 
     /// Eliminates the pivots from an equation, as far as it goes without dividing inexactly.

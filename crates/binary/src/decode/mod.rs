@@ -28,6 +28,8 @@
 //! - what is loaded from memory is unknown, except from a word of the thread's own stack frame that was stored or
 //!   loaded in the block before, with nothing in between that may have changed it: that assumes that no other thread
 //!   and no signal handler stores to it just then;
+//! - the low half of a register is known where the register is, so that 32-bit indices resolve, masked or extended, one
+//!   in an address;
 //! - RIP-relative and absolute addresses always resolve, in the segment `fs` if its base is known;
 //! - `gs`, 32-bit addresses, gathers and scatters, masked vector accesses, `bt [m], r` and save areas larger than a
 //!   vector register (`xsave`, `fxsave`) do not resolve;
@@ -36,6 +38,7 @@
 //! - of a string instruction the element at the current pointers counts, also with `rep`, unless `rcx` is 0 then.
 
 mod address;
+mod arithmetic;
 mod block;
 mod execute;
 mod frame;
@@ -44,6 +47,7 @@ mod linear;
 mod long_jumps;
 mod operands;
 mod scan;
+mod symbols;
 mod tables;
 
 use hitm_model::{AccessKind, Avma, AvmaRange, Bias, Register, Registers, Svma, SvmaRange};

@@ -52,6 +52,11 @@ fn frame() {
 }
 
 #[test]
+fn low_halves() {
+    check("low_halves");
+}
+
+#[test]
 fn flow() {
     check("flow");
 }

@@ -10,7 +10,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use machine::{Machine, Truth};
-use program::{RBP, assemble, destinations, op, spilling};
+use program::{assemble, misuses_frame_pointer, op, spilling};
 
 const START: u64 = 0x1000;
 
@@ -34,7 +34,7 @@ proptest! {
             true => registers.map(|register| 0x7fff_0000 + (register % 12) * 8),
             false => registers,
         };
-        let has_frame_pointer = ops.iter().all(|&op| !destinations(op).contains(&Some(RBP)));
+        let has_frame_pointer = !ops.iter().any(|&op| misuses_frame_pointer(op));
         let mut machine = Machine {
             registers: Registers { ip: Avma(0), gpr },
             has_frame_pointer,

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use hitm_model::{AccessKind, Registers};
 
-use super::program::{Memory, Op, RBP, RDI, RSI, RSP};
+use super::program::{Memory, NO_INDEX, Op, RBP, RDI, RSI, RSP};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Truth {
@@ -34,7 +34,7 @@ impl Machine {
 
     fn address(&self, m: Memory) -> u64 {
         let index = match m.index {
-            4 => 0,
+            NO_INDEX => 0,
             index => self.get(index) << m.scale,
         };
         self.get(m.base)
@@ -125,6 +125,9 @@ impl Machine {
             Op::And(to, k) => self.set(to, self.get(to) & k as u64),
             Op::And32(to, k) => self.set(to, self.get(to) & u64::from(k as u32)),
             Op::ByteOf(to, from) => self.set(to, self.get(from) & 0xff),
+            Op::SignExtended(to, from) => self.set(to, self.get(from) as i32 as u64),
+            Op::Lea32(to, m) => self.set(to, u64::from(self.address(m) as u32)),
+            Op::Shl32(to, k) => self.set(to, u64::from((self.get(to) as u32) << (k & 31))),
             Op::FramePointer => self.set(RBP, self.get(RSP)),
             Op::Load(to, m) => {
                 let value = self.load(self.address(m));

@@ -8,7 +8,9 @@ pub(super) const RBP: u8 = 5;
 pub(super) const RSI: u8 = 6;
 pub(super) const RDI: u8 = 7;
 
-/// A memory operand [base + index·2^scale + displacement]; index 4 is none, as in the encoding.
+pub(super) const NO_INDEX: u8 = 4;
+
+/// A memory operand [base + index·2^scale + displacement].
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Memory {
     pub(super) base: u8,
@@ -43,6 +45,9 @@ pub(super) enum Op {
     And(u8, i32),
     And32(u8, i32),
     ByteOf(u8, u8),
+    SignExtended(u8, u8),
+    Lea32(u8, Memory),
+    Shl32(u8, u8),
     /// `mov rbp, rsp`
     FramePointer,
     Load(u8, Memory),
@@ -83,7 +88,7 @@ fn anywhere() -> impl Strategy<Value = Memory> {
 fn at(base: u8, displacement: i32) -> Memory {
     Memory {
         base,
-        index: 4,
+        index: NO_INDEX,
         scale: 0,
         displacement,
     }
@@ -143,6 +148,9 @@ pub(super) fn op() -> impl Strategy<Value = Op> {
         (register(), any::<i32>()).prop_map(|(a, k)| Op::And(a, k)),
         (register(), any::<i32>()).prop_map(|(a, k)| Op::And32(a, k)),
         (register(), register()).prop_map(|(a, b)| Op::ByteOf(a, b)),
+        (register(), register()).prop_map(|(a, b)| Op::SignExtended(a, b)),
+        (register(), memory()).prop_map(|(a, m)| Op::Lea32(a, m)),
+        (register(), 0u8..64).prop_map(|(a, k)| Op::Shl32(a, k)),
         Just(Op::FramePointer),
         (register(), memory()).prop_map(|(a, m)| Op::Load(a, m)),
         (register(), memory()).prop_map(|(a, m)| Op::AddLoaded(a, m)),
@@ -214,6 +222,12 @@ fn encode(op: Op, out: &mut Vec<u8>) {
             out.extend(k.to_le_bytes());
         }
         Op::ByteOf(to, from) => direct(out, false, &[0x0f, 0xb6], to, from),
+        Op::SignExtended(to, from) => direct(out, true, &[0x63], to, from),
+        Op::Lea32(to, m) => indirect(out, false, &[0x8d], to, m),
+        Op::Shl32(to, k) => {
+            direct(out, false, &[0xc1], 4, to);
+            out.push(k);
+        }
         Op::FramePointer => direct(out, true, &[0x89], 4, 5),
         Op::Load(to, m) => indirect(out, true, &[0x8b], to, m),
         Op::AddLoaded(to, m) => indirect(out, true, &[0x03], to, m),
@@ -252,8 +266,17 @@ fn indirect(out: &mut Vec<u8>, wide: bool, opcode: &[u8], reg: u8, m: Memory) {
     out.extend(m.displacement.to_le_bytes());
 }
 
+/// Whether an instruction has `rbp` point to somewhere else than to the frame.
+pub(super) fn misuses_frame_pointer(op: Op) -> bool {
+    match op {
+        Op::Copy(RBP, RSP) => false,
+        Op::Lea(RBP, memory) if (memory.base, memory.index) == (RSP, NO_INDEX) => false,
+        _ => destinations(op).contains(&Some(RBP)),
+    }
+}
+
 /// The registers that an instruction names as destination.
-pub(super) fn destinations(op: Op) -> [Option<u8>; 2] {
+fn destinations(op: Op) -> [Option<u8>; 2] {
     match op {
         Op::Exchange(a, b) => [Some(a), Some(b)],
         Op::FramePointer
@@ -267,7 +290,6 @@ pub(super) fn destinations(op: Op) -> [Option<u8>; 2] {
         | Op::Leave
         | Op::Movs
         | Op::NotTaken(_) => [None; 2],
-        Op::Copy(to, from) if (to, from) == (RBP, RSP) => [None; 2],
         Op::Copy(to, _)
         | Op::Copy32(to, _)
         | Op::Constant32(to, _)
@@ -290,6 +312,9 @@ pub(super) fn destinations(op: Op) -> [Option<u8>; 2] {
         | Op::And(to, _)
         | Op::And32(to, _)
         | Op::ByteOf(to, _)
+        | Op::SignExtended(to, _)
+        | Op::Lea32(to, _)
+        | Op::Shl32(to, _)
         | Op::Load(to, _)
         | Op::AddLoaded(to, _)
         | Op::Load32(to, _)
