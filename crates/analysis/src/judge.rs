@@ -2,16 +2,17 @@
 //!
 //! 1. A pair of opposing slots counts if it met on at least [`ENOUGH_OCCASIONS`] occasions. A line without such a pair
 //!    is no finding: read-only lines, one thread's lines, phases, hand-overs and reused addresses all end here.
-//! 2. Overlapping bytes: true sharing. Disjoint bytes: false sharing, unless each of the two threads uses *both* ranges
-//!    about as much as the other does: then the data is shared and the threads were merely seen at different places of
-//!    it (a buffer handed over, a lock and its data). See [`shares`].
+//! 2. Overlapping bytes: true sharing. Disjoint bytes: false sharing, unless one of the two comes to the line for bytes
+//!    that the other's thread uses about as much as those where they were seen: then the line travels for these anyway,
+//!    and the threads were merely seen at different places of what they share (a buffer handed over, a lock and its
+//!    data, an index and its owner's notes beside it). See [`explained`].
 //! 3. A truly shared range is *two-way* if both threads write it, else *one-way*: one writes what the other reads, which
 //!    is communication. Of a slot's samples, as many as it can have met at shared bytes at most count as true sharing,
 //!    the others as false. Of a one-way pair only the reader's samples count: the writer need not wait.
 //!    If both kinds have samples, the line is mixed, unless the true part is small: below [`SMALL_PART`], or below
 //!    [`SMALL_ONE_WAY_PART`] if all of it is one-way. A peek at the other side's index does not make a ring mixed.
 //! 4. A truly shared line with a word that two threads change by atomic read-modify-write, and other words that only
-//!    those threads touch, and not atomically, is a lock and its data.
+//!    those threads touch, not atomically, and change, is a lock and its data.
 
 use hitm_model::Verdict;
 
@@ -55,7 +56,7 @@ pub fn judge(meetings: &Meetings) -> Judgement {
     let mut weights = vec![Weights::default(); slots.len()];
     for pair in &counting {
         let (p, q) = (&slots[pair.p], &slots[pair.q]);
-        let shared = p.range.overlaps(q.range) || (shares(slots, p, q) && shares(slots, q, p));
+        let shared = p.range.overlaps(q.range) || explained(slots, p, q) || explained(slots, q, p);
         let two_way = shared && writes_there(slots, p, q) && writes_there(slots, q, p);
         for side in [pair.p, pair.q] {
             weights[side].add(pair.weight, shared, two_way, slots[side].writes());
@@ -165,33 +166,32 @@ fn writes_there(slots: &[Slot], own: &Slot, other: &Slot) -> bool {
     writes as f64 >= SMALL_PART * all as f64
 }
 
-/// Whether the other thread uses the range of `own` about as much as `own`'s thread does.
-fn shares(slots: &[Slot], own: &Slot, other: &Slot) -> bool {
-    let used_by = |thread| -> u64 {
-        slots
-            .iter()
-            .filter(|slot| slot.thread == thread && slot.range.overlaps(own.range))
-            .map(|slot| slot.samples)
-            .sum()
-    };
-    let (mine, theirs) = (used_by(own.thread), used_by(other.thread));
-    theirs as f64 >= ABOUT_EQUAL * mine as f64
+/// Whether `own` meets the other's thread at its own bytes about as much as it meets it at `other`'s: the other's thread
+/// has a slot there that opposes `own`, with about as many samples as `other`.
+fn explained(slots: &[Slot], own: &Slot, other: &Slot) -> bool {
+    let there: u64 = slots
+        .iter()
+        .filter(|slot| slot.thread == other.thread && slot.range.overlaps(own.range))
+        .filter(|slot| slot.writes() || own.writes())
+        .map(|slot| slot.samples)
+        .sum();
+    there as f64 >= ABOUT_EQUAL * other.samples as f64
 }
 
 fn is_lock_and_data(slots: &[Slot], participants: &[usize]) -> bool {
     let parts = || participants.iter().map(|&i| &slots[i]);
-    parts().any(|lock| {
+    parts().filter(|lock| lock.kinds.atomic()).any(|lock| {
         let holders: Vec<_> = parts()
             .filter(|slot| slot.range.overlaps(lock.range) && slot.kinds.atomic())
             .map(|slot| slot.thread)
             .collect();
-        let mut data = parts()
+        let data: Vec<_> = parts()
             .filter(|slot| !slot.range.overlaps(lock.range))
-            .peekable();
-        let two_holders = holders.iter().any(|&thread| thread != holders[0]);
-        lock.kinds.atomic()
-            && two_holders
-            && data.peek().is_some()
-            && data.all(|slot| !slot.kinds.atomic() && holders.contains(&slot.thread))
+            .collect();
+        holders.iter().any(|&thread| thread != holders[0])
+            && data.iter().any(|slot| slot.writes())
+            && data
+                .iter()
+                .all(|slot| !slot.kinds.atomic() && holders.contains(&slot.thread))
     })
 }

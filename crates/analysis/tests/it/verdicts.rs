@@ -209,6 +209,28 @@ fn a_line_that_is_visited_seldom_by_both_is_judged_by_a_longer_window() {
 }
 
 #[test]
+fn notes_beside_an_index_that_others_read_are_no_false_sharing() {
+    // The repaired ring: the consumer keeps its copy of the tail beside its head, and the producer looks at the head
+    // now and then. It would come for the head wherever the copy lay.
+    check(
+        "A R 0..8 every 70ms\nB W 0..8 every 1ms\nB W 8..16 every 2ms",
+        "one-way true-sharing: A R 0..8, B W 0..8, B W 8..16",
+    );
+}
+
+#[test]
+fn a_payload_beside_a_count_that_all_change_is_false_sharing_if_it_is_read_more_often() {
+    check(
+        "A a 0..8 every 1ms\nB a 0..8 every 1ms\nB R 16..24 every 1ms",
+        "true-sharing: A atomic 0..8, B atomic 0..8, B R 16..24",
+    );
+    check(
+        "A a 0..8 every 1ms\nB a 0..8 every 9ms\nB R 16..24 every 1ms",
+        "mixed: A atomic 0..8, B atomic 0..8, B R 16..24",
+    );
+}
+
+#[test]
 fn a_cached_index_that_is_refreshed_now_and_then_stays_false_sharing() {
     // A ring: the producer writes the tail and seldom looks at the head, the consumer the other way round.
     check(
