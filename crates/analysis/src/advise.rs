@@ -148,11 +148,6 @@ fn isolate_written(roles: &[Role], line: LineSize) -> Advice {
 }
 
 fn share_less(roles: &[Role]) -> Advice {
-    let fields = names(
-        roles
-            .iter()
-            .map(|role| role.attribution.field_path.as_str()),
-    );
     let mut writers: Vec<ThreadId> = roles
         .iter()
         .filter(|role| role.writes)
@@ -160,7 +155,7 @@ fn share_less(roles: &[Role]) -> Advice {
         .collect();
     writers.sort();
     writers.dedup();
-    let what = list(&fields);
+    let what = list(&written(roles));
     let text = if writers.len() > 1 {
         format!(
             "padding cannot help: these threads change the same bytes of {what}; give each thread a copy of its own \

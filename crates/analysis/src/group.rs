@@ -28,6 +28,10 @@ const LISTED_SITES: usize = 8;
 const MET_FOR_MEDIUM: u64 = 8;
 const MET_FOR_HIGH: u64 = 30;
 
+/// Shares of meetings on different processors, from 0 to 1.
+const MOSTLY: f64 = 0.5;
+const RARELY: f64 = 0.1;
+
 /// What grouping needs to know beside the lines.
 pub(crate) struct Surroundings<'a, 'm, 'd> {
     pub(crate) world: &'a World,
@@ -79,11 +83,13 @@ fn finding(
     let participants = participants(&lines, &objects, around);
     let roles: Vec<Role> = lines.iter().take(LISTED_LINES).flat_map(roles).collect();
     let plain_writes_only = plain_writes_only(&participants);
-    let caveats = if plain_writes_only {
-        vec![Caveat::PlainWritesOnly]
-    } else {
-        Vec::new()
-    };
+    let mut caveats = Vec::new();
+    if plain_writes_only {
+        caveats.push(Caveat::PlainWritesOnly);
+    }
+    if apart(&met) < MOSTLY {
+        caveats.push(Caveat::TookTurns { apart: apart(&met) });
+    }
     let samples: u64 = lines.iter().map(|(line, _)| samples_on(line)).sum();
     Finding {
         fingerprint: fingerprint(verdict, identities),
@@ -357,14 +363,19 @@ fn severity(lines: &[AttributedLine], world: &World) -> Severity {
 }
 
 fn confidence(met: &Met) -> Confidence {
-    let apart = met.on_other_cpu * 2 >= met.samples;
-    if met.samples >= MET_FOR_HIGH && apart {
+    let apart = apart(met);
+    if met.samples >= MET_FOR_HIGH && apart >= MOSTLY {
         Confidence::High
-    } else if met.samples >= MET_FOR_MEDIUM {
+    } else if met.samples >= MET_FOR_MEDIUM && apart >= RARELY {
         Confidence::Medium
     } else {
         Confidence::Low
     }
+}
+
+/// The share of meetings with the opponent on another processor, from 0 to 1.
+fn apart(met: &Met) -> f64 {
+    met.on_other_cpu as f64 / met.samples.max(1) as f64
 }
 
 /// Whether nobody waits for the line: no locked operation, and nobody reads what only others write beside.

@@ -117,6 +117,11 @@ pub enum Caveat {
     },
     /// Only plain writes meet plain writes.
     PlainWritesOnly,
+    /// The threads mostly took turns on one processor where they met.
+    TookTurns {
+        /// The share of their meetings in which they were on different processors, from 0 to 1.
+        apart: f64,
+    },
     /// Processes with address spaces of their own were seen; sharing between processes is not looked for.
     SeveralProcesses {
         /// How many address spaces.
@@ -158,6 +163,7 @@ impl Caveat {
             Self::LineSizeAssumed { .. } => "line-size-assumed",
             Self::StackUnreadable { .. } => "stack-unreadable",
             Self::PlainWritesOnly => "plain-writes-only",
+            Self::TookTurns { .. } => "took-turns",
             Self::SeveralProcesses { .. } => "several-processes",
             Self::ForeignArchitecture { .. } => "foreign-architecture",
         }
@@ -221,6 +227,10 @@ impl Caveat {
                 format!("the stack of thread {thread} could not be read: {why}")
             }
             Self::PlainWritesOnly => "only plain writes meet plain writes here".into(),
+            Self::TookTurns { apart } => format!(
+                "the threads were on different processors in only {:.0} % of their meetings",
+                apart * 100.0
+            ),
             Self::SeveralProcesses { spaces } => format!("{spaces} address spaces were seen"),
             Self::ForeignArchitecture { path, what } => format!("{path} is {what}"),
         }
@@ -257,6 +267,7 @@ impl Caveat {
             Self::LineSizeAssumed { .. } => "the machine does not tell its line size".into(),
             Self::StackUnreadable { .. } => "the thread had ended, or reading another process is not allowed here".into(),
             Self::PlainWritesOnly => "a store buffer can hide the wait, so this may cost nothing on this processor".into(),
+            Self::TookTurns { .. } => "they take turns, for a lock or for want of processors, and a line that stays on one processor costs nothing".into(),
             Self::SeveralProcesses { .. } => {
                 "the program forked or executed others; lines that processes share through shared memory are not looked for"
                     .into()
@@ -306,6 +317,7 @@ impl Caveat {
             Self::PlainWritesOnly => {
                 "measure before repairing: `hitm doctor` shows what a shared line costs on this machine".into()
             }
+            Self::TookTurns { .. } => "see what they wait for; then run it on an idle machine with enough processors".into(),
             Self::SeveralProcesses { .. } => "attach to one process: `hitm attach PID`".into(),
             Self::ForeignArchitecture { .. } => "build it for x86-64 Linux".into(),
         }
