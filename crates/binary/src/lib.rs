@@ -7,6 +7,8 @@
 //! - [`image`]: sections, symbols, function bounds, build-id.
 //! - [`debug`]: DWARF → source frames, variables, types, field paths.
 
+#![forbid(unsafe_code)]
+
 pub mod debug;
 pub mod decode;
 pub mod image;

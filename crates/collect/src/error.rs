@@ -162,16 +162,4 @@ impl CollectError {
                 | Self::TooFewDescriptors { .. }
         )
     }
-
-    /// Whether another sampler may work where this one did not.
-    #[must_use]
-    pub const fn is_perf_refusal(&self) -> bool {
-        matches!(
-            self,
-            Self::PerfParanoid { .. }
-                | Self::PerfFiltered { .. }
-                | Self::PerfMissing
-                | Self::Perf { .. }
-        )
-    }
 }

@@ -6,7 +6,8 @@ use clap::{Args, ColorChoice, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use hitm_report::FailOn;
 
-/// Finds the cache lines that threads of a native program fight over, says whether they have to, and proves the fix.
+/// Finds the cache lines that threads of a native program fight over, says whether they have to, and what it
+/// costs at most.
 ///
 /// It samples registers with a software clock and decodes the code around each sample, so it needs no performance
 /// counters, no root and no recompiling.

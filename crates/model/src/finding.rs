@@ -281,8 +281,8 @@ pub struct Sampled {
     pub window: Nanos,
     /// Of `met`, those whose opponent was seen on another processor: only these cost anything.
     pub met_on_other_cpu: u64,
-    /// Whether any participant's write needs the line before it can go on (a locked operation) or any participant
-    /// reads: where only plain writes meet, the store buffer may hide all of it.
+    /// Whether all participants only write, and none with a locked operation: then nobody waits for the line, and the
+    /// store buffer may hide all of the cost.
     pub plain_writes_only: bool,
 }
 

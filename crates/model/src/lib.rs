@@ -3,6 +3,8 @@
 //! Every other crate speaks in these types: addresses that cannot be mixed up, accesses, the events of a
 //! recording, and findings with their evidence. There is no I/O, no clock and no decision here.
 
+#![forbid(unsafe_code)]
+
 mod access;
 mod address;
 mod caveat;

@@ -162,7 +162,7 @@ pub struct SamplerInfo {
 pub enum SamplerKind {
     /// `perf_event_open` with the software event `cpu-clock`.
     Perf,
-    /// The preloaded agent: a timer per thread and `SIGPROF`.
+    /// The preloaded agent: a timer on each thread's processor time and a real-time signal (docs/preload.md).
     Preload,
 }
 

@@ -126,12 +126,6 @@ impl Address {
         Some(Avma(sum))
     }
 
-    /// Whether it is the same in every sample of a process: RIP-relative or absolute.
-    #[must_use]
-    pub fn is_fixed(&self) -> bool {
-        self.parts().all(|(_, term)| term == Term::Bias)
-    }
-
     /// Whether it needs the base of the segment `fs`.
     #[must_use]
     pub fn needs_fs_base(&self) -> bool {
