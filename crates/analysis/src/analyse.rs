@@ -95,11 +95,7 @@ pub fn analyse(
     findings.sort_by(by_rank);
 
     let mut caveats = run_caveats(&gathered, assumed.then_some(line_size));
-    caveats.extend(
-        modules
-            .into_iter()
-            .filter_map(|module| debug.caveat(module)),
-    );
+    caveats.extend(modules.into_iter().flat_map(|id| debug.caveats(id)));
     caveats.append(&mut attributor.caveats);
     caveats.extend(gathered.modules.caveats().iter().cloned());
     Report {

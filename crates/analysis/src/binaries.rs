@@ -151,7 +151,12 @@ fn parse_caveat(path: &str, error: &BinaryError) -> Option<Caveat> {
 /// Debug information of the binaries, loaded when first asked for.
 pub(crate) struct DebugInfos<'m, 'd> {
     modules: &'m [Module<'d>],
-    infos: Vec<OnceCell<DebugInfo<'m>>>,
+    infos: Vec<OnceCell<Loaded<'m>>>,
+}
+
+struct Loaded<'m> {
+    info: DebugInfo<'m>,
+    damage: Option<String>,
 }
 
 impl<'m, 'd> DebugInfos<'m, 'd> {
@@ -169,21 +174,41 @@ impl<'m, 'd> DebugInfos<'m, 'd> {
 
     /// The debug information of a binary; where it cannot be read, the symbols answer.
     pub(crate) fn get(&self, id: ModuleId) -> &DebugInfo<'m> {
+        &self.loaded(id).info
+    }
+
+    fn loaded(&self, id: ModuleId) -> &Loaded<'m> {
         let image = &self.modules[id.0 as usize].image;
-        self.infos[id.0 as usize].get_or_init(|| {
-            DebugInfo::load(image).unwrap_or_else(|_| DebugInfo::symbols_only(image))
+        self.infos[id.0 as usize].get_or_init(|| match DebugInfo::load(image) {
+            Ok(info) => Loaded {
+                damage: info
+                    .is_damaged()
+                    .then(|| "a part of its debug information".to_owned()),
+                info,
+            },
+            Err(error) => Loaded {
+                info: DebugInfo::symbols_only(image),
+                damage: Some(error.to_string()),
+            },
         })
     }
 
     /// What a reader must know about a binary whose names were needed.
-    pub(crate) fn caveat(&self, id: ModuleId) -> Option<Caveat> {
+    pub(crate) fn caveats(&self, id: ModuleId) -> impl Iterator<Item = Caveat> + use<> {
         let module = self.module(id);
         let (binary, rust) = (module.name().to_owned(), module.image.is_rust());
-        match module.image.debug_level() {
+        let missing = match module.image.debug_level() {
             DebugLevel::Full => None,
             DebugLevel::LinesOnly => Some(Caveat::LinesOnly { binary, rust }),
             DebugLevel::Symbols => Some(Caveat::NoDebugInfo { binary, rust }),
             DebugLevel::Stripped => Some(Caveat::Stripped { binary }),
-        }
+        };
+        let damaged = self.loaded(id).damage.clone();
+        missing
+            .into_iter()
+            .chain(damaged.map(|what| Caveat::BinaryDamaged {
+                path: module.path.clone(),
+                what,
+            }))
     }
 }
