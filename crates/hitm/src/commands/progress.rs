@@ -32,6 +32,15 @@ impl ProgressLine {
         }))
     }
 
+    /// On stderr, for work on a recording that is done: nobody else writes there any more.
+    pub(crate) fn analysing() -> Self {
+        let line = Self::on_stderr();
+        if let Some(bar) = &line.0 {
+            bar.set_message("reading the recording and the debug information");
+        }
+        line
+    }
+
     fn drawn(target: Option<ProgressDrawTarget>) -> Self {
         Self(target.map(|target| {
             let bar = ProgressBar::with_draw_target(None, target);

@@ -9,6 +9,7 @@ use hitm_analysis::{Options, ThreadsBy};
 use hitm_model::{Caveat, Pid, Report};
 use hitm_report::TableOptions;
 
+use super::progress::ProgressLine;
 use crate::cli::{ShowArgs, ThreadsByChoice};
 use crate::exit_codes::Exit;
 use crate::load::{Files, RecordingFile};
@@ -42,7 +43,9 @@ pub(super) fn analyse(
         },
         ..Options::default()
     };
+    let mut progress = ProgressLine::analysing();
     let mut report = hitm_analysis::analyse(&recording, &files, &options);
+    progress.clear();
     report.caveats.extend(
         recording
             .damage()
