@@ -1,6 +1,8 @@
 //! The whole way from a recording to a report.
 
-use hitm_model::{Caveat, Finding, LineSize, Report, RunMode, StopReason, Totals, Verdict};
+use hitm_model::{
+    Caveat, Finding, LineSize, Report, RunMode, StopReason, Totals, Verdict, shell_command,
+};
 use rustc_hash::FxHashMap;
 
 use crate::attribute::{Attributor, CodeMap, Homes, home};
@@ -10,9 +12,6 @@ use crate::group::{Surroundings, findings};
 use crate::lines::{LineFinding, judge_line};
 use crate::options::{Options, default_window};
 use crate::world::World;
-
-/// The line size that is assumed where the machine does not tell: that of every x86-64 processor so far.
-const ASSUMED_LINE_SIZE: u32 = 64;
 
 /// Fewer samples than this decide little.
 const FEW_SAMPLES: u64 = 100;
@@ -36,9 +35,7 @@ pub fn analyse(
     let recorded = head.machine.as_ref().and_then(|machine| machine.line_size);
     let line_size = options.line_size.or(recorded);
     let assumed = line_size.is_none();
-    let Some(line_size) = line_size.or_else(|| LineSize::new(ASSUMED_LINE_SIZE).ok()) else {
-        unreachable!("64 is a line size")
-    };
+    let line_size = line_size.unwrap_or(LineSize::ASSUMED);
     let window = options
         .window
         .unwrap_or_else(|| default_window(head.sampler.as_ref()));
@@ -186,21 +183,8 @@ fn written_field(finding: &Finding) -> String {
 fn next_command(world: &World) -> String {
     match &world.run {
         Some(run) if run.mode == RunMode::Attach => format!("hitm attach {}", run.pid),
-        Some(run) => {
-            let words: Vec<String> = run.command.iter().map(|word| shell_word(word)).collect();
-            format!("hitm run -- {}", words.join(" "))
-        }
+        Some(run) => format!("hitm run -- {}", shell_command(&run.command)),
         None => "hitm run -- COMMAND".into(),
-    }
-}
-
-/// A word as one would type it in a shell.
-fn shell_word(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,@%+".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', r"'\''"))
     }
 }
 

@@ -4,7 +4,9 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{AccessKinds, Avma, ByteRange, Caveat, LineAddress, Nanos, Svma, Tid};
+use crate::{
+    AccessKinds, Avma, ByteRange, Caveat, LineAddress, Nanos, SourceFrame, SourceLine, Svma, Tid,
+};
 
 /// What kind of sharing a finding is.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
@@ -178,34 +180,6 @@ pub struct Site {
     pub samples: u64,
     /// Its function and the inlined ones around it, innermost first; empty where nothing is known.
     pub frames: Vec<SourceFrame>,
-}
-
-/// A function at a place in the source.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub struct SourceFrame {
-    /// The function's demangled name.
-    pub function: String,
-    /// The place, if known.
-    pub line: Option<SourceLine>,
-}
-
-/// A line of a source file.
-#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
-pub struct SourceLine {
-    /// The file as the debug information names it.
-    pub file: String,
-    /// From 1; 0 if only the file is known.
-    pub line: u32,
-}
-
-impl fmt::Display for SourceLine {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.line == 0 {
-            f.write_str(&self.file)
-        } else {
-            write!(f, "{}:{}", self.file, self.line)
-        }
-    }
 }
 
 /// What a finding costs at most.

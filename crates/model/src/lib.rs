@@ -14,6 +14,8 @@ mod machine;
 mod recording;
 mod registers;
 mod report;
+mod shell;
+mod source;
 mod thread;
 mod time;
 
@@ -22,7 +24,7 @@ pub use address::{Avma, AvmaRange, Bias, Svma, SvmaRange};
 pub use caveat::Caveat;
 pub use finding::{
     Advice, AdviceKind, Confidence, Evidence, Finding, LineView, Object, ObjectKind, Participant,
-    Sampled, Severity, Site, SourceFrame, SourceLine, ThreadGroup, Verdict,
+    Sampled, Severity, Site, ThreadGroup, Verdict,
 };
 pub use line::{ByteRange, LineAddress, LineSize, LineSizeError};
 pub use machine::Machine;
@@ -32,5 +34,7 @@ pub use recording::{
 };
 pub use registers::{Register, Registers};
 pub use report::{Report, Totals};
+pub use shell::{shell_command, shell_word};
+pub use source::{SourceFrame, SourceLine};
 pub use thread::{Pid, SpaceId, ThreadId, Tid};
 pub use time::Nanos;

@@ -32,21 +32,6 @@ pub(crate) fn percent(share: f64) -> String {
     }
 }
 
-/// A command as it could be typed again.
-pub(crate) fn command(words: &[String]) -> String {
-    let quoted: Vec<_> = words.iter().map(|word| quote(word)).collect();
-    quoted.join(" ")
-}
-
-fn quote(word: &str) -> String {
-    let plain = |c: char| c.is_alphanumeric() || "-_=+./:,@%^".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', r"'\''"))
-    }
-}
-
 /// `the program exited with 1`, without the subject.
 pub(crate) fn ending(status: ExitStatus) -> String {
     match status {
@@ -101,8 +86,8 @@ pub(crate) fn some_of<'a>(names: impl ExactSizeIterator<Item = &'a str>, most: u
 /// `innermost ← outer`, as far as it is the program's own: of a language's library only the function that the program
 /// called, because nobody looks for `fetch_add` in it. Of a long chain the innermost two and the outermost.
 pub(crate) fn inline_chain(frames: &[SourceFrame]) -> String {
-    let own: Vec<_> = frames.iter().filter(|frame| !is_library(frame)).collect();
-    let called = frames.iter().take_while(|frame| is_library(frame)).last();
+    let own: Vec<_> = frames.iter().filter(|frame| !frame.is_library()).collect();
+    let called = frames.iter().take_while(|frame| frame.is_library()).last();
     let mut names: Vec<_> = called
         .into_iter()
         .chain(own)
@@ -118,18 +103,8 @@ pub(crate) fn inline_chain(frames: &[SourceFrame]) -> String {
 pub(crate) fn own_line(frames: &[SourceFrame]) -> Option<&SourceLine> {
     let own = frames
         .iter()
-        .find(|frame| !is_library(frame) && frame.line.is_some());
+        .find(|frame| !frame.is_library() && frame.line.is_some());
     own.or(frames.first()).and_then(|frame| frame.line.as_ref())
-}
-
-/// Whether a function is of a language's own library.
-fn is_library(frame: &SourceFrame) -> bool {
-    frame.line.as_ref().is_some_and(|line| {
-        ["/rustc/", "/usr/include/", "/usr/lib/"]
-            .iter()
-            .any(|root| line.file.starts_with(root))
-            || line.file.contains("/lib/rustlib/src/")
-    })
 }
 
 /// A source line by the last two parts of its path.

@@ -11,7 +11,7 @@ use hitm_model::{Avma, Object, ObjectKind};
 use super::{Attribution, Attributor, Path, part_address, path};
 use crate::binaries::ModuleId;
 use crate::gather::Exemplar;
-use crate::library::{is_library, own_frame};
+use crate::library::own_frame;
 use crate::lines::{LineFinding, Part};
 
 /// Exemplars that are asked per participant: the hottest instructions.
@@ -118,7 +118,7 @@ fn pointers(attributor: &Attributor<'_, '_, '_>, exemplar: &Exemplar) -> Vec<Poi
     let of_library = |function: &str| {
         frames
             .iter()
-            .any(|frame| frame.function == function && is_library(frame))
+            .any(|frame| frame.function == function && frame.is_library())
     };
     at_ip
         .chain(at_instruction)
@@ -248,7 +248,7 @@ fn in_structure(
             inferred: structure.inferred.clone(),
         },
         &name,
-        Some(path),
+        path,
     )
 }
 
@@ -298,7 +298,7 @@ fn behind_pointer(
             inferred: None,
         },
         &root,
-        Some(path),
+        path,
     )
 }
 
@@ -331,29 +331,19 @@ fn by_site(attributor: &Attributor<'_, '_, '_>, part: &Part, address: Avma) -> A
         Some(place) => format!("(heap) block touched in {place}"),
         None => format!("(heap) memory at {address}"),
     };
-    let root = name.clone();
     let rust = site.is_some_and(|site| attributor.debug.module(site.module).image.is_rust());
-    let object = Object {
-        kind: ObjectKind::Heap,
-        name,
-        type_name: None,
-        binary: None,
-        section: None,
-        address,
-        size: None,
-        declared: None,
-        inferred: None,
-    };
-    attribution(rust, object, &root, None)
+    Attribution {
+        rust,
+        ..Attribution::named_only(ObjectKind::Heap, name.clone(), name, address)
+    }
 }
 
-fn attribution(rust: bool, object: Object, root: &str, path: Option<Path>) -> Attribution {
-    let text = path.as_ref().map_or("", |path| path.text.as_str());
+fn attribution(rust: bool, object: Object, root: &str, path: Path) -> Attribution {
     Attribution {
         identity: object.name.clone(),
-        field_path: format!("{root}{text}"),
-        field_type: path.as_ref().and_then(|path| path.leaf_type.clone()),
-        element: path.as_ref().and_then(|path| path.element),
+        field_path: format!("{root}{}", path.text),
+        field_type: path.leaf_type,
+        element: path.element,
         rust,
         object,
     }

@@ -32,6 +32,30 @@ pub(crate) struct Attribution {
     pub(crate) rust: bool,
 }
 
+impl Attribution {
+    /// An object of which nothing is known but where it is and what to call it.
+    fn named_only(kind: ObjectKind, identity: String, name: String, address: Avma) -> Self {
+        Self {
+            identity,
+            field_path: name.clone(),
+            object: Object {
+                kind,
+                name,
+                type_name: None,
+                binary: None,
+                section: None,
+                address,
+                size: None,
+                declared: None,
+                inferred: None,
+            },
+            field_type: None,
+            element: None,
+            rust: false,
+        }
+    }
+}
+
 /// An element of an array.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Element {
@@ -122,7 +146,7 @@ impl Attributor<'_, '_, '_> {
             .into_iter()
             .map(|known| match known {
                 Some(known) => known,
-                None => heap.next().unwrap_or_else(|| self.unknown(line.key.1.0)),
+                None => heap.next().unwrap_or_else(|| Self::unknown(line.key.1.0)),
             })
             .collect()
     }
@@ -149,26 +173,9 @@ impl Attributor<'_, '_, '_> {
         self.code.get(&space)?.main
     }
 
-    fn unknown(&self, address: Avma) -> Attribution {
+    fn unknown(address: Avma) -> Attribution {
         let name = format!("memory at {address}");
-        Attribution {
-            identity: name.clone(),
-            object: Object {
-                kind: ObjectKind::Unknown,
-                name: name.clone(),
-                type_name: None,
-                binary: None,
-                section: None,
-                address,
-                size: None,
-                declared: None,
-                inferred: None,
-            },
-            field_path: name,
-            field_type: None,
-            element: None,
-            rust: false,
-        }
+        Attribution::named_only(ObjectKind::Unknown, name.clone(), name, address)
     }
 
     /// Exemplars of a participant, those of the instructions with most samples first.

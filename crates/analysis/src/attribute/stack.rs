@@ -47,24 +47,12 @@ pub(super) fn attribute(
         .map_or_else(String::new, |function| format!(" in {function}()"));
     let name = format!("{of} of thread {owner_name} ({tid}){place}");
     let identity = format!("stack of {owner_name}{place}");
-    Some(Attribution {
+    Some(Attribution::named_only(
+        ObjectKind::Stack,
         identity,
-        object: Object {
-            kind: ObjectKind::Stack,
-            name: name.clone(),
-            type_name: None,
-            binary: None,
-            section: None,
-            address,
-            size: None,
-            declared: None,
-            inferred: None,
-        },
-        field_path: name,
-        field_type: None,
-        element: None,
-        rust: false,
-    })
+        name,
+        address,
+    ))
 }
 
 /// The frame that holds an address: the innermost one whose canonical frame address is above it.

@@ -362,11 +362,7 @@ impl<W: Write> Output<W> {
 
 /// Most machines' line size where the machine does not tell; it only guides what is looked at while recording.
 fn line_size(machine: &Machine) -> LineSize {
-    const ASSUMED: LineSize = match LineSize::new(64) {
-        Ok(size) => size,
-        Err(_) => unreachable!(),
-    };
-    machine.line_size.unwrap_or(ASSUMED)
+    machine.line_size.unwrap_or(LineSize::ASSUMED)
 }
 
 /// An error with what caused it.

@@ -11,12 +11,12 @@ mod tail;
 use std::io::{self, Write};
 
 use anstyle::Style;
-use hitm_model::{Finding, Nanos, Report, SamplerInfo, Verdict};
+use hitm_model::{Finding, Nanos, Report, SamplerInfo, Verdict, shell_command};
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::page::{BAD, BOLD, DIM, Page, Span, WARN, plain, span};
-use crate::words::{command, count, counted, ending, percent, sampler, some_of, verdict};
+use crate::words::{count, counted, ending, percent, sampler, some_of, verdict};
 
 /// How a table is shown.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -81,7 +81,7 @@ const fn verdict_style(verdict: Verdict) -> Style {
 fn summary(page: &mut Page<'_>, report: &Report) -> io::Result<()> {
     let totals = &report.totals;
     let what = match &report.run {
-        Some(run) if !run.command.is_empty() => command(&run.command),
+        Some(run) if !run.command.is_empty() => shell_command(&run.command),
         Some(run) => format!("process {}", run.pid),
         None => "an unnamed program".into(),
     };
