@@ -6,7 +6,7 @@ use hitm_collect::CollectError;
 
 /// How a command ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Exit {
+pub(crate) enum Exit {
     /// 0: done.
     Done,
     /// 1: findings at or above `--fail-on`.
@@ -19,7 +19,7 @@ pub enum Exit {
 
 impl Exit {
     /// The number.
-    pub const fn number(self) -> u8 {
+    pub(crate) const fn number(self) -> u8 {
         match self {
             Self::Done => 0,
             Self::Gate => 1,

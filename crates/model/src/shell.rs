@@ -22,6 +22,7 @@ pub fn shell_word(word: &str) -> String {
 mod tests {
     use super::*;
 
+    #[cfg(not(miri))] // Miri starts no processes.
     #[test]
     fn a_shell_gives_the_words_back() {
         let words = [

@@ -1,52 +1,42 @@
 //! Sleeping until there is something to do.
 
-use std::{
-    os::fd::{BorrowedFd, RawFd},
-    time::Duration,
-};
-
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use std::{os::fd::RawFd, time::Duration};
 
 /// The descriptors that are waited for.
 #[derive(Debug)]
 pub(super) struct Waiting {
-    descriptors: Vec<RawFd>,
+    descriptors: Vec<libc::pollfd>,
 }
 
 impl Waiting {
-    /// Waits for any of `descriptors`, which must stay open as long as this is used.
+    /// Waits for any of `descriptors`. One that is closed is not waited for any longer.
     pub(super) fn new(descriptors: impl IntoIterator<Item = RawFd>) -> Self {
+        let polled = |fd| libc::pollfd {
+            fd,
+            events: libc::POLLIN,
+            revents: 0,
+        };
         Self {
-            descriptors: descriptors.into_iter().collect(),
+            descriptors: descriptors.into_iter().map(polled).collect(),
         }
     }
 
     /// Waits until a descriptor is readable or the time is over; a signal ends it as well.
     #[expect(
         unsafe_code,
-        reason = "the sampler owns the descriptors while it is polled"
+        reason = "there may be thousands of descriptors, and nix would have a new list of borrowed ones each time"
     )]
     pub(super) fn wait(&mut self, timeout: Duration) {
-        let mut polled: Vec<PollFd<'_>> = self
-            .descriptors
-            .iter()
-            .map(|&fd| {
-                // SAFETY: `new` requires that they stay open.
-                let fd = unsafe { BorrowedFd::borrow_raw(fd) };
-                PollFd::new(fd, PollFlags::POLLIN)
-            })
-            .collect();
-        let timeout = PollTimeout::try_from(timeout).unwrap_or(PollTimeout::ZERO);
-        if poll(&mut polled, timeout).is_err() {
+        let timeout = libc::c_int::try_from(timeout.as_millis()).unwrap_or(libc::c_int::MAX);
+        let (list, len) = (self.descriptors.as_mut_ptr(), self.descriptors.len());
+        // SAFETY: the list is exclusively borrowed and has so many entries; descriptors are only numbers here, and the
+        // kernel reports one that is not open.
+        let result = unsafe { libc::poll(list, len as libc::nfds_t, timeout) };
+        if result < 0 {
             return;
         }
         // The event of a thread that has ended hangs up at once and forever.
-        let over = PollFlags::POLLHUP | PollFlags::POLLERR | PollFlags::POLLNVAL;
-        let kept: Vec<bool> = polled
-            .iter()
-            .map(|fd| fd.revents().is_none_or(|events| !events.intersects(over)))
-            .collect();
-        let mut kept = kept.into_iter();
-        self.descriptors.retain(|_| kept.next().unwrap_or(false));
+        let over = libc::POLLHUP | libc::POLLERR | libc::POLLNVAL;
+        self.descriptors.retain(|fd| fd.revents & over == 0);
     }
 }
