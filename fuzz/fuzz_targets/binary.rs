@@ -11,13 +11,24 @@ fuzz_target!(|bytes: &[u8]| {
     let Ok(image) = Image::parse(bytes) else {
         return;
     };
-    let _ = (image.damage(), image.build_id(), image.debug_link(), image.debug_level(), image.is_rust(), image.tls());
+    let _ = (
+        image.damage(),
+        image.build_id(),
+        image.debug_link(),
+        image.debug_level(),
+        image.is_rust(),
+        image.tls(),
+    );
     let debug = DebugInfo::load(&image).unwrap_or_else(|_| DebugInfo::symbols_only(&image));
     for range in [image.image_range(), image.data_range()] {
         let step = (range.len() / 16).max(1);
         for n in 0..16 {
             let svma = Svma(range.start.0.wrapping_add(n * step));
-            let _ = (image.section_at(svma), image.symbol_at(svma), image.function_at(svma));
+            let _ = (
+                image.section_at(svma),
+                image.symbol_at(svma),
+                image.function_at(svma),
+            );
             let _ = debug.source_frames(svma);
             let _ = (debug.pointers_at(svma), debug.frame_variables(svma));
             let Some(global) = debug.global_at(svma) else {
@@ -26,7 +37,10 @@ fuzz_target!(|bytes: &[u8]| {
             if let Some(ty) = global.ty {
                 let _ = (debug.type_name(ty), debug.type_size(ty), debug.pointee(ty));
                 for offset in [0, 8, global.size / 2, global.size.wrapping_sub(1)] {
-                    let _ = (debug.field_path(ty, offset, 8), debug.pointer_stored_at(ty, offset));
+                    let _ = (
+                        debug.field_path(ty, offset, 8),
+                        debug.pointer_stored_at(ty, offset),
+                    );
                 }
             }
         }

@@ -13,7 +13,9 @@ fuzz_target!(|bytes: &[u8]| {
     let word = |at: usize| u64::from_le_bytes(header[at..at + 8].try_into().expect("eight bytes"));
     let mut registers = Registers::default();
     for (i, gpr) in registers.gpr.iter_mut().enumerate() {
-        *gpr = word(0).rotate_left(i as u32 * 5).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        *gpr = word(0)
+            .rotate_left(i as u32 * 5)
+            .wrapping_mul(0x9e37_79b9_7f4a_7c15);
     }
     // Also at the very end of the address space.
     let start = Svma(word(8));
@@ -28,7 +30,10 @@ fuzz_target!(|bytes: &[u8]| {
         };
         for operand in &block.operands {
             if let Some(range) = operand.resolve(&registers, Bias::default(), Some(Avma(word(0)))) {
-                assert_eq!(range.end.0.wrapping_sub(range.start.0), u64::from(operand.size));
+                assert_eq!(
+                    range.end.0.wrapping_sub(range.start.0),
+                    u64::from(operand.size)
+                );
             }
         }
         assert!(block.instructions >= 1);
