@@ -1,8 +1,10 @@
 //! One line of advice per finding: which object to move, how, and at what price.
 
+use std::collections::BTreeMap;
+
 use hitm_model::{Advice, AdviceKind, ByteRange, LineSize, ObjectKind, ThreadId, Verdict};
 
-use crate::attribute::Attribution;
+use crate::attribute::{Attribution, Element};
 
 /// What a participant does with its bytes.
 #[derive(Clone, Debug)]
@@ -46,57 +48,146 @@ pub(crate) fn advise(verdict: Verdict, roles: &[Role], line: LineSize) -> Advice
 }
 
 fn repair(roles: &[Role], line: LineSize) -> Advice {
-    let objects = names(
-        roles
-            .iter()
-            .map(|role| role.attribution.object.name.as_str()),
-    );
-    let fields = names(
-        roles
-            .iter()
-            .map(|role| role.attribution.field_path.as_str()),
-    );
-    if let [object] = objects.as_slice() {
-        if fields.len() > 1
-            && let Some(advice) = pad_elements(roles, object, line)
-        {
-            return advice;
-        }
-        return split_fields(roles, object, line);
-    }
-    isolate_written(roles, line)
+    pad_elements(roles, line)
+        .or_else(|| align_type(roles, line))
+        .unwrap_or_else(|| {
+            let objects = names(roles.iter().map(object_name));
+            match objects.as_slice() {
+                places if roles.iter().all(untyped) => part_untyped(roles, &list(places), line),
+                [object] => split_fields(roles, object, line),
+                _ => isolate_written(roles, line),
+            }
+        })
 }
 
-/// Neighbouring elements of one array, each a thread's own.
-fn pad_elements(roles: &[Role], object: &str, line: LineSize) -> Option<Advice> {
-    let element = roles[0].attribution.element?;
+/// Neighbouring elements of arrays, each written by one thread: the outermost array of which that is true.
+fn pad_elements(roles: &[Role], line: LineSize) -> Option<Advice> {
+    let mut arrays: Vec<(&Element, Vec<&Role>)> = Vec::new();
+    for role in roles {
+        let mut levels = role.attribution.elements.iter();
+        let level = levels.find(|level| is_per_thread(roles, &level.array))?;
+        match arrays
+            .iter_mut()
+            .find(|(known, _)| known.array == level.array)
+        {
+            Some((_, members)) => members.push(role),
+            None => arrays.push((level, vec![role])),
+        }
+    }
     let line_bytes = u64::from(line.bytes());
-    let array = roles
-        .iter()
-        .map(|role| wildcard(&role.attribution.field_path));
-    let mut patterns: Vec<String> = array.collect();
-    patterns.sort();
-    patterns.dedup();
-    let [pattern] = patterns.as_slice() else {
-        return None;
+    let padded = |element: &Element| element.size.next_multiple_of(line_bytes);
+    let (first, members) = arrays.first()?;
+    let added = arrays.iter().try_fold(0u64, |sum, (element, _)| {
+        let grows = padded(element) - element.size;
+        sum.checked_add(element.count?.checked_mul(grows)?)
+    });
+    let text = match arrays.as_slice() {
+        [_] if first.size % line_bytes == 0 => format!(
+            "start {} at a multiple of {line}: its elements are as large as lines but lie across their borders",
+            first.array
+        ),
+        [_] => format!(
+            "give each element of {} a line of its own: {} (each grows from {} to {} bytes)",
+            first.array,
+            align_element(&first.array, members, line),
+            first.size,
+            padded(first),
+        ),
+        _ => format!(
+            "put what one thread uses of {} into one struct per thread, aligned to {line} bytes",
+            list(&names(
+                arrays.iter().map(|(element, _)| element.array.as_str())
+            ))
+        ),
     };
-    if !pattern.contains("[*]") || element.size >= line_bytes {
+    Some(Advice {
+        kind: AdviceKind::PadElements,
+        text,
+        added_bytes: added.filter(|bytes| *bytes > 0 && arrays.len() == 1),
+    })
+}
+
+/// Whether several elements of an array are written, each by one thread only.
+fn is_per_thread(roles: &[Role], array: &str) -> bool {
+    let mut owners: BTreeMap<u64, Option<ThreadId>> = BTreeMap::new();
+    for role in roles {
+        let mut levels = role.attribution.elements.iter();
+        let Some(level) = levels.find(|level| level.array == array) else {
+            continue;
+        };
+        let owner = owners.entry(level.index).or_default();
+        if role.writes {
+            if owner.is_some_and(|owner| owner != role.thread) {
+                return false;
+            }
+            *owner = Some(role.thread);
+        }
+    }
+    owners.len() > 1 && owners.values().any(Option::is_some)
+}
+
+/// Blocks of one type that the allocator put side by side.
+fn align_type(roles: &[Role], line: LineSize) -> Option<Advice> {
+    let first = &roles.first()?.attribution.object;
+    let type_name = first.type_name.as_ref()?;
+    let same = |role: &Role| {
+        let object = &role.attribution.object;
+        object.kind == ObjectKind::Heap
+            && object.type_name.as_ref() == Some(type_name)
+            && object.size == first.size
+    };
+    let size = first.size.filter(|_| roles.iter().all(same))?;
+    if roles
+        .iter()
+        .all(|role| role.attribution.object.address == first.address)
+    {
         return None;
     }
-    let padded = element.size.next_multiple_of(line_bytes);
-    let array = pattern.split("[*]").next().unwrap_or(object);
+    let line_bytes = u64::from(line.bytes());
+    let padded = size.next_multiple_of(line_bytes);
+    // The type of a bare value is not the program's to change.
+    let bare = roles.iter().any(|role| role.attribution.bare);
+    let how = match (bare, roles.iter().any(|role| role.attribution.rust)) {
+        (true, false) => format!("allocate each with an alignment and a size of {line} bytes"),
+        (true, true) => format!("wrap each in a `#[repr(align({line}))]` struct"),
+        (false, true) => format!("`#[repr(align({line}))]` on {type_name}"),
+        (false, false) => format!("`alignas({line})` on {type_name}"),
+    };
+    let grows = if padded > size {
+        format!(" (each grows from {size} to {padded} bytes)")
+    } else {
+        String::new()
+    };
     Some(Advice {
         kind: AdviceKind::PadElements,
         text: format!(
-            "give each element of {array} a line of its own: {} (each grows from {} to {padded} bytes)",
-            align(roles, "the element type", line),
-            element.size,
+            "several {type_name} lie on one line, give each a line of its own: {how}{grows}"
         ),
-        added_bytes: element
-            .count
-            .checked_mul(padded - element.size)
-            .filter(|bytes| *bytes > 0),
+        added_bytes: Some(padded - size).filter(|bytes| *bytes > 0),
     })
+}
+
+/// Memory of which only the code that touches it is known.
+fn part_untyped(roles: &[Role], object: &str, line: LineSize) -> Advice {
+    Advice {
+        kind: AdviceKind::IsolateWritten,
+        text: format!(
+            "keep what different threads write of {object} at least {line} bytes apart: {}",
+            align(roles, "the type of what one thread owns", line)
+        ),
+        added_bytes: None,
+    }
+}
+
+/// The object's name in a sentence, in which it does not matter where it lives.
+fn object_name(role: &Role) -> &str {
+    let name = role.attribution.object.name.as_str();
+    name.strip_prefix("(heap) ").unwrap_or(name)
+}
+
+fn untyped(role: &Role) -> bool {
+    let object = &role.attribution.object;
+    object.type_name.is_none() && object.size.is_none() && object.kind != ObjectKind::Global
 }
 
 /// Fields of one structure.
@@ -113,37 +204,88 @@ fn split_fields(roles: &[Role], object: &str, line: LineSize) -> Advice {
             added_bytes: Some(u64::from(line.bytes())),
         };
     }
-    let names = list(&written);
+    let owned = by_owner(roles);
+    let lines = owned.len().max(1) as u64;
+    let text = match owned.as_slice() {
+        [] | [_] => {
+            let names = list(&written);
+            let it = if written.len() == 1 { "it" } else { "them" };
+            format!(
+                "move {names} in {object} to a line of its own: {}, and nothing else on that line",
+                align(roles, it, line)
+            )
+        }
+        [_, others @ ..] if written.len() == owned.len() && others.len() < 3 => {
+            format!(
+                "give {} of {object} a line each: {}, and nothing else on those lines",
+                list(&written),
+                align(roles, "each", line)
+            )
+        }
+        _ => format!(
+            "group the fields of {object} by the thread that writes them ({}) and give each group a line of its own: {}",
+            owned
+                .iter()
+                .map(|fields| list(fields))
+                .collect::<Vec<_>>()
+                .join(" | "),
+            align(roles, "each group", line)
+        ),
+    };
     Advice {
         kind: AdviceKind::SplitFields,
-        text: format!(
-            "move {names} in {object} to a line of its own: {}, and nothing behind it on that line",
-            align(roles, &names, line)
-        ),
-        added_bytes: Some(u64::from(line.bytes())),
+        text,
+        added_bytes: Some(lines * u64::from(line.bytes())),
     }
+}
+
+/// The written fields, those of the same writers together.
+fn by_owner(roles: &[Role]) -> Vec<Vec<String>> {
+    let mut groups: Vec<(Vec<ThreadId>, Vec<String>)> = Vec::new();
+    for field in written(roles) {
+        let writes = |role: &&Role| role.writes && role.attribution.field_path == field;
+        let mut writers: Vec<ThreadId> = roles
+            .iter()
+            .filter(writes)
+            .map(|role| role.thread)
+            .collect();
+        writers.sort();
+        writers.dedup();
+        match groups.iter_mut().find(|(known, _)| *known == writers) {
+            Some((_, fields)) => fields.push(field),
+            None => groups.push((writers, vec![field])),
+        }
+    }
+    groups.into_iter().map(|(_, fields)| fields).collect()
 }
 
 /// Objects that only happen to be neighbours.
 fn isolate_written(roles: &[Role], line: LineSize) -> Advice {
-    let written = written(roles);
-    let names = list(&written);
+    let objects = names(roles.iter().filter(|role| role.writes).map(object_name));
     let heap = roles
         .iter()
         .all(|role| role.attribution.object.kind == ObjectKind::Heap);
-    let how = if heap {
-        format!("allocate each with an alignment and a size of {line} bytes")
-    } else {
-        format!(
+    let several = objects.len() > 1;
+    let how = match (heap, several) {
+        (true, _) => format!("allocate each with an alignment and a size of {line} bytes"),
+        (false, true) => format!(
+            "{}, each padded to {line} bytes so that no neighbour moves in",
+            align(roles, "each", line)
+        ),
+        (false, false) => format!(
             "{}, padded to {line} bytes so that no neighbour moves in",
             align(roles, "it", line)
-        )
+        ),
     };
-    let count = written.len() as u64;
+    let each = if several {
+        "lines of their own"
+    } else {
+        "a line of its own"
+    };
     Advice {
         kind: AdviceKind::IsolateWritten,
-        text: format!("put {names} (written) on a line of its own: {how}"),
-        added_bytes: Some(count * u64::from(line.bytes())),
+        text: format!("put {} (written) on {each}: {how}", list(&objects)),
+        added_bytes: Some(objects.len() as u64 * u64::from(line.bytes())),
     }
 }
 
@@ -156,7 +298,13 @@ fn share_less(roles: &[Role]) -> Advice {
     writers.sort();
     writers.dedup();
     let what = list(&written(roles));
-    let text = if writers.len() > 1 {
+    let lock = roles.iter().all(is_lock);
+    let text = if lock && writers.len() > 1 {
+        format!(
+            "padding cannot help: these threads take the same lock, {what}; shorten the time it is held, take it less \
+             often, or split it"
+        )
+    } else if writers.len() > 1 {
         format!(
             "padding cannot help: these threads change the same bytes of {what}; give each thread a copy of its own \
              and add them up when reading"
@@ -216,6 +364,26 @@ fn list(names: &[String]) -> String {
     }
 }
 
+/// Whether the type says that it is a lock.
+fn is_lock(role: &Role) -> bool {
+    let field_type = role.attribution.field_type.as_deref().unwrap_or("");
+    let name = field_type
+        .split('<')
+        .next()
+        .unwrap_or("")
+        .to_ascii_lowercase();
+    [
+        "mutex",
+        "mutex_t",
+        "rwlock",
+        "rwlock_t",
+        "spinlock",
+        "spinlock_t",
+    ]
+    .iter()
+    .any(|lock| name.ends_with(lock))
+}
+
 fn is_reference_count(name: &str) -> bool {
     ["ArcInner", "RcInner"]
         .iter()
@@ -233,23 +401,237 @@ fn align(roles: &[Role], what: &str, line: LineSize) -> String {
     }
 }
 
-/// `COUNTS[3].hits` → `COUNTS[*].hits`
-fn wildcard(path: &str) -> String {
-    let mut out = String::with_capacity(path.len());
-    let mut rest = path;
-    while let Some(open) = rest.find('[') {
-        let (head, tail) = rest.split_at(open + 1);
-        out.push_str(head);
-        let digits = tail
-            .find(|c: char| !c.is_ascii_digit())
-            .unwrap_or(tail.len());
-        if digits > 0 && tail[digits..].starts_with(']') {
-            out.push('*');
-            rest = &tail[digits..];
-        } else {
-            rest = tail;
+/// How to align the elements of an array: the type, where it is a structure of the program's own.
+fn align_element(array: &str, members: &[&Role], line: LineSize) -> String {
+    let rust = members.iter().any(|role| role.attribution.rust);
+    // What goes on behind the index with a dot is a field of a structure; else it is a number or a library's type.
+    let structure = members.iter().any(|role| {
+        let mut levels = role.attribution.elements.iter();
+        levels.any(|level| {
+            let element = format!("{}[{}].", array, level.index);
+            role.attribution.field_path.starts_with(&element)
+        })
+    });
+    match (structure, rust) {
+        (true, true) => format!("`#[repr(align({line}))]` on the element type"),
+        (true, false) => format!("`alignas({line})` on the element type"),
+        (false, true) => format!("wrap each in a `#[repr(align({line}))]` struct"),
+        (false, false) => format!("put each into a struct with `alignas({line})`"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hitm_model::{Avma, Object};
+
+    use super::*;
+
+    /// A role as `A W counters[3].hits`, with what is known of the object behind it:
+    /// `heap Shard 24 @0x10`, `global workers [] 24*8` (an array of elements of that size).
+    fn role(text: &str) -> Role {
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let [who, access, path, kind, name, rest @ ..] = words.as_slice() else {
+            panic!("not a role: {text}")
+        };
+        let (kind, object) = match *kind {
+            "heap" => (ObjectKind::Heap, format!("(heap) {name}")),
+            "global" => (ObjectKind::Global, (*name).to_owned()),
+            "stack" => (ObjectKind::Stack, format!("{name} in main()")),
+            other => panic!("no kind {other}"),
+        };
+        let value = |prefix: &str| rest.iter().find_map(|word| word.strip_prefix(prefix));
+        let number = |text: &str| text.parse::<u64>().unwrap();
+        let elements = rest
+            .iter()
+            .filter_map(|word| word.split_once('*'))
+            .scan(0, |at, (size, count)| {
+                let open = *at + path[*at..].find('[').unwrap();
+                *at = open + path[open..].find(']').unwrap();
+                Some(Element {
+                    array: path[..open].to_owned(),
+                    index: number(&path[open + 1..*at]),
+                    size: number(size),
+                    count: Some(number(count)),
+                })
+            })
+            .collect();
+        let at = u32::try_from(value("+").map_or(0, number)).unwrap();
+        Role {
+            thread: ThreadId(u32::from(who.as_bytes()[0])),
+            writes: *access == "W",
+            range: ByteRange {
+                start: at,
+                end: at + 8,
+            },
+            attribution: Attribution {
+                identity: object.clone(),
+                object: Object {
+                    kind,
+                    name: object,
+                    type_name: (!rest.contains(&"untyped")).then(|| (*name).to_owned()),
+                    binary: None,
+                    section: None,
+                    address: Avma(value("@").map_or(0, number)),
+                    size: value("size=").map(number),
+                    declared: None,
+                    inferred: None,
+                },
+                field_path: (*path).to_owned(),
+                field_type: value("type=").map(str::to_owned),
+                elements,
+                bare: !path.contains('.'),
+                rust: rest.contains(&"rust"),
+            },
         }
     }
-    out.push_str(rest);
-    out
+
+    #[track_caller]
+    fn check(verdict: Verdict, roles: &str, expected: &str) {
+        let roles: Vec<Role> = roles.lines().map(role).collect();
+        let advice = advise(verdict, &roles, LineSize::new(64).unwrap());
+        let price = advice
+            .added_bytes
+            .map_or_else(String::new, |bytes| format!(" +{bytes}"));
+        assert_eq!(format!("{}{price}", advice.text), expected);
+    }
+
+    #[test]
+    fn elements_of_an_array_are_padded_whatever_is_written_in_them() {
+        check(
+            Verdict::FalseSharing,
+            "A W c[0] global c 8*4\nB W c[1] global c 8*4",
+            "give each element of c a line of its own: put each into a struct with `alignas(64)` \
+             (each grows from 8 to 64 bytes) +224",
+        );
+        check(
+            Verdict::FalseSharing,
+            "A W w[0].hits global w 24*8\nA W w[0].misses global w 24*8\nB W w[1].hits global w 24*8",
+            "give each element of w a line of its own: `alignas(64)` on the element type \
+             (each grows from 24 to 64 bytes) +320",
+        );
+        // The inner array is one thread's as a whole.
+        check(
+            Verdict::FalseSharing,
+            "A W w[0].n[0] global w 32*2 8*4\nA W w[0].n[1] global w 32*2 8*4\nB W w[1].n[0] global w 32*2 8*4",
+            "give each element of w a line of its own: `alignas(64)` on the element type \
+             (each grows from 32 to 64 bytes) +64",
+        );
+        // The outer one is not indexed by thread, the inner one is.
+        check(
+            Verdict::FalseSharing,
+            "A W s[3].n[0] global s 32*8 8*4 rust\nB W s[3].n[1] global s 32*8 8*4 rust",
+            "give each element of s[3].n a line of its own: wrap each in a `#[repr(align(64))]` struct \
+             (each grows from 8 to 64 bytes) +224",
+        );
+        check(
+            Verdict::FalseSharing,
+            "A W w[0].a global w 72*2\nB W w[1].a global w 72*2",
+            "give each element of w a line of its own: `alignas(64)` on the element type \
+             (each grows from 72 to 128 bytes) +112",
+        );
+        check(
+            Verdict::FalseSharing,
+            "A W w[0].a global w 64*2\nB W w[1].a global w 64*2",
+            "start w at a multiple of 64: its elements are as large as lines but lie across their borders",
+        );
+    }
+
+    #[test]
+    fn arrays_of_one_structure_become_one_struct_per_thread() {
+        check(
+            Verdict::FalseSharing,
+            "A W server.reads[1] global server 8*16\nB W server.reads[2] global server 8*16\n\
+             A W server.writes[1] global server 8*16\nB W server.writes[2] global server 8*16",
+            "put what one thread uses of server.reads and server.writes into one struct per thread, aligned to 64 bytes",
+        );
+    }
+
+    #[test]
+    fn heap_neighbours_of_one_type_are_aligned_by_their_type() {
+        check(
+            Verdict::FalseSharing,
+            "A W Shard.n heap Shard @16 size=24\nB W Shard.n heap Shard @40 size=24",
+            "several Shard lie on one line, give each a line of its own: `alignas(64)` on Shard \
+             (each grows from 24 to 64 bytes) +40",
+        );
+        check(
+            Verdict::FalseSharing,
+            "A W *n heap uint64_t @16 size=8\nB W *n heap uint64_t @48 size=8",
+            "several uint64_t lie on one line, give each a line of its own: allocate each with an alignment and a size \
+             of 64 bytes (each grows from 8 to 64 bytes) +56",
+        );
+    }
+
+    #[test]
+    fn the_written_object_moves_not_the_read_one() {
+        check(
+            Verdict::FalseSharing,
+            "A W idx global idx size=8\nB R epoch global epoch size=8",
+            "put idx (written) on a line of its own: `alignas(64)` on it, padded to 64 bytes so that no neighbour moves \
+             in +64",
+        );
+        check(
+            Verdict::FalseSharing,
+            "A W low stack low size=8\nB W high stack high size=8",
+            "put low in main() and high in main() (written) on lines of their own: `alignas(64)` on each, each padded to \
+             64 bytes so that no neighbour moves in +128",
+        );
+        check(
+            Verdict::FalseSharing,
+            "A W ring.head global ring size=16\nB R ring.mask global ring size=16",
+            "move ring.head in ring to a line of its own: `alignas(64)` on it, and nothing else on that line +64",
+        );
+    }
+
+    #[test]
+    fn fields_of_one_structure_are_parted_by_their_writers() {
+        check(
+            Verdict::FalseSharing,
+            "A W ring.head global ring size=16 rust\nB W ring.tail global ring size=16 rust",
+            "give ring.head and ring.tail of ring a line each: wrap each in a `#[repr(align(64))]` struct, and nothing \
+             else on those lines +128",
+        );
+        check(
+            Verdict::FalseSharing,
+            "A W s.a global s size=24\nA W s.b global s size=24\nB W s.c global s size=24",
+            "group the fields of s by the thread that writes them (s.a and s.b | s.c) and give each group a line of its \
+             own: `alignas(64)` on each group +128",
+        );
+    }
+
+    #[test]
+    fn without_types_the_distance_is_the_advice() {
+        check(
+            Verdict::FalseSharing,
+            "A W f() heap f() untyped @16\nB W f() heap f() untyped @24",
+            "keep what different threads write of f() at least 64 bytes apart: `alignas(64)` on the type of what \
+             one thread owns",
+        );
+    }
+
+    #[test]
+    fn a_lock_is_not_copied_per_thread() {
+        check(
+            Verdict::TrueSharing,
+            "A W db.m global db type=std::mutex\nB W db.m global db type=std::mutex",
+            "padding cannot help: these threads take the same lock, db.m; shorten the time it is held, take it less often, \
+             or split it",
+        );
+        check(
+            Verdict::TrueSharing,
+            "A W hits global hits\nB W hits global hits",
+            "padding cannot help: these threads change the same bytes of hits; give each thread a copy of its own and add \
+             them up when reading",
+        );
+    }
+
+    #[test]
+    fn what_is_shared_stays() {
+        check(
+            Verdict::Mixed,
+            "A W s.lock global s +0\nB W s.lock global s +0\nC W s.n global s +8",
+            "move s.n in s to a line of its own: `alignas(64)` on it, and nothing else on that line; s.lock stays shared, \
+             padding does not help it +64",
+        );
+    }
 }

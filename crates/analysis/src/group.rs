@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use hitm_model::{
-    AccessKinds, ByteRange, Caveat, Confidence, Evidence, Finding, LineSize, LineView, Nanos,
+    AccessKinds, Avma, ByteRange, Caveat, Confidence, Evidence, Finding, LineSize, LineView, Nanos,
     Object, Participant, Sampled, Severity, Site, SpaceId, ThreadGroup, ThreadId, Verdict,
 };
 use rustc_hash::FxHashMap;
@@ -167,13 +167,15 @@ fn participants(
     let mut participants = Vec::new();
     for (index, (line, attributions)) in lines.iter().take(LISTED_LINES).enumerate() {
         // Keyed so that what one reader would call one participant falls together, in order of address.
-        let mut merged: BTreeMap<(u32, String, String), Merged<'_>> = BTreeMap::new();
-        let mut starts: FxHashMap<(String, String), u32> = FxHashMap::default();
+        // The same field of two objects is not one participant.
+        let mut merged: BTreeMap<(u32, String, String, Avma), Merged<'_>> = BTreeMap::new();
+        let mut starts: FxHashMap<(String, String, Avma), u32> = FxHashMap::default();
         for (part, attribution) in line.parts.iter().zip(attributions) {
             let group = group_key(around, part.thread);
-            let field = (group.clone(), attribution.field_path.clone());
+            let object = attribution.object.address;
+            let field = (group.clone(), attribution.field_path.clone(), object);
             let start = *starts.entry(field).or_insert(part.range.start);
-            let key = (start, group, attribution.field_path.clone());
+            let key = (start, group, attribution.field_path.clone(), object);
             let entry = merged
                 .entry(key)
                 .or_insert_with(|| Merged::new(part.range, attribution));

@@ -43,7 +43,7 @@ pub(super) fn attribute(
         identity: format!("{}:{name}", binary.name()),
         object: Object {
             kind: ObjectKind::Global,
-            name,
+            name: name.clone(),
             type_name: ty.map(|ty| debug.type_name(ty)),
             binary: Some(binary.name().to_owned()),
             section,
@@ -54,7 +54,10 @@ pub(super) fn attribute(
         },
         field_path,
         field_type: path.as_ref().and_then(|path| path.leaf_type.clone()),
-        element: path.as_ref().and_then(|path| path.element),
+        elements: path
+            .as_ref()
+            .map_or_else(Vec::new, |path| path.elements(&name)),
+        bare: path.as_ref().is_none_or(|path| path.text.is_empty()),
         rust: binary.image.is_rust(),
     }
 }

@@ -6,7 +6,7 @@
 //! program that has members of these types at these distances. That is an inference, and the object says so.
 
 use hitm_binary::debug::TypeId;
-use hitm_model::{Avma, Object, ObjectKind};
+use hitm_model::{Avma, Object, ObjectKind, SourceFrame};
 
 use super::{Attribution, Attributor, Path, part_address, path};
 use crate::binaries::ModuleId;
@@ -30,6 +30,8 @@ struct Pointer {
     size: u64,
     name: String,
     function: String,
+    /// Where the program's own code uses it, if the pointer itself is a variable of a library's.
+    used_in: Option<String>,
     /// Which element it was, counted from the pointer.
     index: Option<u64>,
     score: u32,
@@ -42,6 +44,13 @@ struct Structure {
     ty: TypeId,
     size: u64,
     inferred: Option<String>,
+}
+
+impl Structure {
+    fn holds(&self, address: Avma, length: u64) -> bool {
+        let offset = address.offset_from(self.start);
+        offset.is_some_and(|offset| offset.saturating_add(length) <= self.size)
+    }
 }
 
 /// What the participants of a line touch that nothing else could attribute, in order.
@@ -71,6 +80,7 @@ pub(super) fn attribute(
         })
         .collect();
     let common = common_structure(attributor, &pointers);
+    let structures = structures(attributor, &pointers);
     parts
         .iter()
         .zip(&pointers)
@@ -83,6 +93,9 @@ pub(super) fn attribute(
                     .is_some_and(|offset| offset < common.size)
             {
                 return in_structure(attributor, common, address, length);
+            }
+            if let Some(around) = structures.iter().find(|it| it.holds(address, length)) {
+                return in_structure(attributor, around, address, length);
             }
             match pointer {
                 Some(pointer) => behind_pointer(attributor, pointer, address, length),
@@ -112,6 +125,11 @@ fn pointers(attributor: &Attributor<'_, '_, '_>, exemplar: &Exemplar) -> Vec<Poi
                 (variable, value, true)
             })
     });
+    let by_code = exemplar.base.into_iter().filter_map(|(register, base)| {
+        let variable = debug.pointer_by_code(exemplar.instruction, register)?;
+        let value = base.wrapping_add(variable.offset as u64);
+        Some((variable, value, true))
+    });
     let frames = [exemplar.ip, exemplar.instruction]
         .map(|at| debug.source_frames(at))
         .concat();
@@ -120,10 +138,18 @@ fn pointers(attributor: &Attributor<'_, '_, '_>, exemplar: &Exemplar) -> Vec<Poi
             .iter()
             .any(|frame| frame.function == function && frame.is_library())
     };
+    let own = own_frame(&frames)
+        .filter(|frame| !frame.is_library())
+        .map(place_of);
     at_ip
         .chain(at_instruction)
+        .chain(by_code)
         .filter_map(|(variable, value, is_base)| {
             let size = debug.type_size(variable.pointee).filter(|size| *size > 0)?;
+            // A pointer to bytes (`u8`, `char`) is a pointer to anything.
+            if size < u64::from(exemplar.size) && debug.is_base_type(variable.pointee) {
+                return None;
+            }
             let offset = exemplar.address.offset_from(value)?;
             let index = offset / size;
             if index > 0 && !is_base {
@@ -135,10 +161,11 @@ fn pointers(attributor: &Attributor<'_, '_, '_>, exemplar: &Exemplar) -> Vec<Poi
                 offset % size,
                 u64::from(exemplar.size),
             );
+            let library = of_library(&variable.function);
             // A structure tells most; then a name that the program's author gave; then the pointer that the
             // instruction itself used; then a type of the library's rather than the number in it.
             let score = 16 * u32::from(!inner.text.is_empty())
-                + 8 * u32::from(!of_library(&variable.function))
+                + 8 * u32::from(!library)
                 + 4 * u32::from(is_base)
                 + 2 * u32::from(index == 0)
                 + u32::from(!debug.is_base_type(variable.pointee));
@@ -149,11 +176,34 @@ fn pointers(attributor: &Attributor<'_, '_, '_>, exemplar: &Exemplar) -> Vec<Poi
                 size,
                 name: variable.name,
                 function: variable.function,
+                used_in: own.clone().filter(|_| library),
                 index: (index > 0).then_some(index),
                 score,
             })
         })
         .collect()
+}
+
+/// The structures that some participant has a pointer to, the largest first: what lies inside belongs to them, whatever
+/// pointer others have to it.
+fn structures(attributor: &Attributor<'_, '_, '_>, pointers: &[Option<Pointer>]) -> Vec<Structure> {
+    let mut structures: Vec<Structure> = pointers
+        .iter()
+        .flatten()
+        .filter(|pointer| {
+            let debug = attributor.debug.get(pointer.module);
+            pointer.used_in.is_none() && !path(debug, pointer.ty, 0, 1).text.is_empty()
+        })
+        .map(|pointer| Structure {
+            module: pointer.module,
+            start: pointer.start,
+            ty: pointer.ty,
+            size: pointer.size,
+            inferred: None,
+        })
+        .collect();
+    structures.sort_by_key(|it| (std::cmp::Reverse(it.size), it.start, it.module, it.ty));
+    structures
 }
 
 fn common_structure(
@@ -232,7 +282,7 @@ fn in_structure(
     let module = attributor.debug.module(structure.module);
     let offset = address.offset_from(structure.start).unwrap_or(0);
     let debug = attributor.debug.get(structure.module);
-    let name = debug.type_name(structure.ty);
+    let name = unqualified(debug.type_name(structure.ty));
     let path = path(debug, structure.ty, offset, length);
     attribution(
         module.image.is_rust(),
@@ -260,29 +310,35 @@ fn behind_pointer(
 ) -> Attribution {
     let module = attributor.debug.module(pointer.module);
     let debug = attributor.debug.get(pointer.module);
-    let type_name = debug.type_name(pointer.ty);
+    let type_name = unqualified(debug.type_name(pointer.ty));
     let offset = address.offset_from(pointer.start).unwrap_or(0);
     let path = path(debug, pointer.ty, offset, length);
-    let is_structure = !path.text.is_empty();
     let index = pointer
         .index
         .map_or_else(String::new, |index| format!("[{index}]"));
-    // A structure is known by its type wherever the pointer came from; a bare value only by the pointer's name.
-    let (name, root) = if is_structure {
-        (format!("(heap) {type_name}"), type_name.clone())
-    } else {
-        let root = if index.is_empty() {
-            format!("*{}", pointer.name)
-        } else {
-            format!("{}{index}", pointer.name)
-        };
-        (
-            format!(
+    // A structure is known by its type wherever the pointer came from; a bare value only by the pointer's name, or by
+    // the place that uses it where that name is a library's.
+    let (name, root) = match &pointer.used_in {
+        _ if !path.text.is_empty() => (format!("(heap) {type_name}"), type_name.clone()),
+        Some(place) => (
+            format!("(heap) {type_name} touched in {place}"),
+            type_name.clone(),
+        ),
+        None if !debug.is_base_type(pointer.ty) => {
+            (format!("(heap) {type_name}"), type_name.clone())
+        }
+        None => {
+            let root = if index.is_empty() {
+                format!("*{}", pointer.name)
+            } else {
+                format!("{}{index}", pointer.name)
+            };
+            let name = format!(
                 "(heap) {type_name} behind {} in {}()",
                 pointer.name, pointer.function
-            ),
-            root,
-        )
+            );
+            (name, root)
+        }
     };
     attribution(
         module.image.is_rust(),
@@ -311,12 +367,9 @@ fn by_site(attributor: &Attributor<'_, '_, '_>, part: &Part, address: Avma) -> A
     let place = site.and_then(|site| {
         let debug = attributor.debug.get(site.module);
         let frames = debug.source_frames(site.instruction);
-        let frame = own_frame(&frames)?;
-        let line = frame
-            .line
-            .as_ref()
-            .map_or_else(String::new, |line| format!(" at {line}"));
-        Some(format!("{}(){line}", frame.function))
+        let own = own_frame(&frames).filter(|frame| !frame.is_library());
+        // Of a library alone, the function that was called says most.
+        own.or(frames.last()).map(place_of)
     });
     let place = place.or_else(|| {
         let site = site?;
@@ -328,7 +381,7 @@ fn by_site(attributor: &Attributor<'_, '_, '_>, part: &Part, address: Avma) -> A
         ))
     });
     let name = match place {
-        Some(place) => format!("(heap) block touched in {place}"),
+        Some(place) => format!("(heap) memory touched in {place}"),
         None => format!("(heap) memory at {address}"),
     };
     let rust = site.is_some_and(|site| attributor.debug.module(site.module).image.is_rust());
@@ -338,12 +391,33 @@ fn by_site(attributor: &Attributor<'_, '_, '_>, part: &Part, address: Avma) -> A
     }
 }
 
+/// A function and where in it; of a library's function, whose file is nobody's here, only the function.
+fn place_of(frame: &SourceFrame) -> String {
+    match &frame.line {
+        Some(line) if !frame.is_library() => format!("{}() at {line}", frame.function),
+        _ => format!("{}()", frame.function),
+    }
+}
+
+/// The type without what only this pointer says of it.
+fn unqualified(type_name: String) -> String {
+    let mut name = type_name.as_str();
+    while let Some(rest) = ["const ", "volatile "]
+        .iter()
+        .find_map(|word| name.strip_prefix(word))
+    {
+        name = rest;
+    }
+    name.to_owned()
+}
+
 fn attribution(rust: bool, object: Object, root: &str, path: Path) -> Attribution {
     Attribution {
         identity: object.name.clone(),
         field_path: format!("{root}{}", path.text),
+        elements: path.elements(root),
+        bare: path.text.is_empty(),
         field_type: path.leaf_type,
-        element: path.element,
         rust,
         object,
     }

@@ -8,7 +8,7 @@ mod heap;
 mod stack;
 mod thread_local;
 
-use hitm_binary::debug::{DebugInfo, FieldPath, TypeId};
+use hitm_binary::debug::{ArrayStep, DebugInfo, FieldPath, TypeId};
 use hitm_model::{Avma, AvmaRange, Bias, Caveat, Object, ObjectKind, SpaceId};
 use rustc_hash::FxHashMap;
 
@@ -26,8 +26,10 @@ pub(crate) struct Attribution {
     pub(crate) object: Object,
     pub(crate) field_path: String,
     pub(crate) field_type: Option<String>,
-    /// The innermost array on the way to the field.
-    pub(crate) element: Option<Element>,
+    /// The arrays on the way to the field, outermost first.
+    pub(crate) elements: Vec<Element>,
+    /// Whether it is a number or a library's type by itself, in no structure of the program's own.
+    pub(crate) bare: bool,
     /// Whether it is a Rust binary's.
     pub(crate) rust: bool,
 }
@@ -50,17 +52,22 @@ impl Attribution {
                 inferred: None,
             },
             field_type: None,
-            element: None,
+            elements: Vec::new(),
+            bare: true,
             rust: false,
         }
     }
 }
 
 /// An element of an array.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Element {
+    /// The path of the array.
+    pub(crate) array: String,
+    pub(crate) index: u64,
     pub(crate) size: u64,
-    pub(crate) count: u64,
+    /// How many elements there are, if the type tells.
+    pub(crate) count: Option<u64>,
 }
 
 /// Where the binaries with data on the lines of findings are.
@@ -157,8 +164,9 @@ impl Attributor<'_, '_, '_> {
         if let Some(&(module, bias)) = self.homes.get(&line.key) {
             return Some(global::attribute(self, module, bias, address, part));
         }
-        stack::attribute(self, line.key.0, address, part)
-            .or_else(|| thread_local::attribute(self, line.key.0, address, part))
+        // A thread's control block and its thread-locals lie in the mapping of its stack.
+        thread_local::attribute(self, line.key.0, address, part)
+            .or_else(|| stack::attribute(self, line.key.0, address, part))
     }
 
     /// The binary whose code is at an address.
@@ -200,7 +208,26 @@ fn part_address(line: &LineFinding, part: &Part) -> Avma {
 struct Path {
     text: String,
     leaf_type: Option<String>,
-    element: Option<Element>,
+    arrays: Vec<ArrayStep>,
+}
+
+impl Path {
+    /// The arrays on the way, with their paths from `root` on.
+    fn elements(&self, root: &str) -> Vec<Element> {
+        let mut at = 0;
+        let steps = self.arrays.iter().filter_map(|step| {
+            let index = format!("[{}]", step.index);
+            let found = at + self.text[at..].find(&index)?;
+            at = found + index.len();
+            Some(Element {
+                array: format!("{root}{}", &self.text[..found]),
+                index: step.index,
+                size: step.element_size,
+                count: step.count,
+            })
+        });
+        steps.collect()
+    }
 }
 
 fn path(debug: &DebugInfo<'_>, ty: TypeId, offset: u64, size: u64) -> Path {
@@ -213,11 +240,6 @@ fn path(debug: &DebugInfo<'_>, ty: TypeId, offset: u64, size: u64) -> Path {
     Path {
         text: path,
         leaf_type: Some(leaf_type).filter(|name| !name.is_empty()),
-        element: arrays.last().and_then(|step| {
-            Some(Element {
-                size: step.element_size,
-                count: step.count?,
-            })
-        }),
+        arrays,
     }
 }

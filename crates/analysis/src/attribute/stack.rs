@@ -4,7 +4,7 @@
 //! are in the recording. DWARF tells which variable of which frame holds the address.
 
 use hitm_binary::debug::FramePlace;
-use hitm_model::{Avma, Caveat, Object, ObjectKind, SpaceId, StackFrame, Svma};
+use hitm_model::{Avma, Caveat, Object, ObjectKind, SpaceId, StackFrame, Svma, Tid};
 
 use super::{Attribution, Attributor, path};
 use crate::binaries::ModuleId;
@@ -18,6 +18,9 @@ pub(super) fn attribute(
 ) -> Option<Attribution> {
     let (owner, thread) = attributor.world.stack_owner(space, address)?;
     let (owner_name, tid) = (thread.name.clone(), thread.tid);
+    if thread.is_control_block(address) {
+        return Some(control_block(&owner_name, tid, address));
+    }
     let frame = frame_of(&thread.frames, address);
     let variable = frame.and_then(|frame| variable(attributor, space, frame, address, part));
     if let Some(variable) = variable {
@@ -53,6 +56,13 @@ pub(super) fn attribute(
         name,
         address,
     ))
+}
+
+/// Thread-locals of shared libraries and what the C library keeps of a thread: at the top of its stack's mapping.
+fn control_block(owner: &str, tid: Tid, address: Avma) -> Attribution {
+    let name = format!("thread-local data of thread {owner} ({tid})");
+    let identity = format!("thread-local data of {owner}");
+    Attribution::named_only(ObjectKind::ThreadLocal, identity, name, address)
 }
 
 /// The frame that holds an address: the innermost one whose canonical frame address is above it.
@@ -121,8 +131,9 @@ fn variable(
             inferred: None,
         },
         field_path: format!("{}{}", variable.name, path.text),
+        elements: path.elements(&variable.name),
+        bare: path.text.is_empty(),
         field_type: path.leaf_type,
-        element: path.element,
         rust: binary.image.is_rust(),
     })
 }

@@ -65,7 +65,10 @@ pub(super) fn attribute(
         },
         field_path,
         field_type: path.as_ref().and_then(|path| path.leaf_type.clone()),
-        element: path.as_ref().and_then(|path| path.element),
+        elements: path
+            .as_ref()
+            .map_or_else(Vec::new, |path| path.elements(&name)),
+        bare: path.as_ref().is_none_or(|path| path.text.is_empty()),
         rust: binary.image.is_rust(),
     })
 }

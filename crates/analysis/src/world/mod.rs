@@ -128,6 +128,16 @@ impl World {
 }
 
 impl Thread {
+    /// Whether an address is above the outermost frame of the stack, where the thread's control block is.
+    pub(crate) fn is_control_block(&self, address: Avma) -> bool {
+        let (Some(stack), Some(base), Some(outermost)) =
+            (self.stack, self.fs_base, self.frames.last())
+        else {
+            return false;
+        };
+        stack.contains(base) && outermost.cfa <= base && outermost.cfa <= address
+    }
+
     fn new(space: SpaceId, tid: Tid) -> Self {
         Self {
             space,

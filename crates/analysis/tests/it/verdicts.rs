@@ -257,6 +257,15 @@ fn a_lock_and_what_only_its_holders_touch() {
 }
 
 #[test]
+fn short_critical_sections_show_the_lock_and_little_else() {
+    // Three samples of one thread do not make the data its own.
+    check(
+        "A a 0..4 every 10ms\nB a 0..4 every 10ms\nA W 8..16 every 300ms",
+        "lock-and-data: A atomic 0..4, B atomic 0..4, A W 8..16",
+    );
+}
+
+#[test]
 fn a_lock_beside_what_others_read_without_it_is_false_sharing() {
     check(
         "A a 0..4 every 1ms\nB R 16..24 every 1ms",

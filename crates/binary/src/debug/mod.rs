@@ -11,6 +11,7 @@ mod index;
 mod location;
 mod members;
 mod names;
+mod origin;
 mod outline;
 mod path;
 mod types;

@@ -129,15 +129,42 @@ impl DebugInfo<'_> {
         }
     }
 
-    /// The pointer that starts at an offset in a type.
+    /// What the pointer that starts at an offset in a type points to.
     pub(super) fn pointer_in(&self, id: DieId, offset: u64) -> Option<DieId> {
         let scalar = self.scalar_at(id, offset, 8, is_pointer, &mut { MOST_PLACES })?;
         match self.ty(scalar)?.shape {
+            Shape::Pointer(Some(target)) if self.size_of(target) == Some(1) => Some(
+                self.vector_element(id, offset, DEEPEST_VECTOR)
+                    .unwrap_or(target),
+            ),
             Shape::Pointer(target) => target,
             _ => None,
         }
     }
+
+    /// The element type of the Rust vector at an offset in a type: its own pointer is one to bytes.
+    fn vector_element(&self, id: DieId, offset: u64, depth: usize) -> Option<DieId> {
+        let ty = self.ty(self.bare(id)?)?;
+        let Shape::Record(record) = &ty.shape else {
+            return None;
+        };
+        let name = ty.name.as_deref().unwrap_or("");
+        if ty.language == Language::Rust
+            && (name.starts_with("Vec<") || name.starts_with("RawVec<"))
+        {
+            return record.parameters.first().copied();
+        }
+        let depth = depth.checked_sub(1)?;
+        record.members.iter().find_map(|member| {
+            let inside = offset.checked_sub(member.offset)?;
+            let holds = inside < self.size_of(member.ty)?;
+            holds.then(|| self.vector_element(member.ty, inside, depth))?
+        })
+    }
 }
+
+/// A vector is looked for in so many structures in each other.
+const DEEPEST_VECTOR: usize = 12;
 
 fn is_pointer(shape: &Shape) -> bool {
     matches!(shape, Shape::Pointer(_))
