@@ -13,7 +13,7 @@ use std::sync::OnceLock;
 
 use hitm_model::{Avma, Bias, BuildId, Mapping, MappingKind, Svma, SvmaRange};
 use object::LittleEndian as LE;
-use object::elf::{PF_W, PF_X, PT_TLS};
+use object::elf::{PF_W, PT_TLS};
 use object::read::elf::ProgramHeader;
 
 use crate::BinaryError;
@@ -146,40 +146,6 @@ impl<'d> Image<'d> {
         Some((&data[..len], u32::from_le_bytes(*crc)))
     }
 
-    /// The address of a byte of the file once it is mapped.
-    #[must_use]
-    pub fn svma_of_offset(&self, file_offset: u64) -> Option<Svma> {
-        let exact = self.elf.loads().find(|segment| {
-            let (offset, size) = segment.file_range(LE);
-            file_offset.checked_sub(offset).is_some_and(|at| at < size)
-        });
-        let segment = exact.or_else(|| self.mapped_at(file_offset, |_| true))?;
-        Some(svma_in(segment, file_offset))
-    }
-
-    /// The load bias that puts the byte at `mapping_offset` of the file at `mapping_start`.
-    ///
-    /// Two segments may share a page of the file, which is then mapped twice: [`Image::bias_of_mappings`] can tell them
-    /// apart.
-    #[must_use]
-    pub fn bias_of(&self, mapping_start: Avma, mapping_offset: u64) -> Option<Bias> {
-        self.mapped_at(mapping_offset, |_| true)
-            .map(|segment| bias(mapping_start, mapping_offset, segment))
-    }
-
-    /// The load bias that a recorded mapping of this file shows, going by its permissions where two segments share a
-    /// page of the file.
-    #[must_use]
-    pub fn bias_of_mapping(&self, mapping: &Mapping) -> Option<Bias> {
-        let (start, offset) = (mapping.range.start, file_offset(mapping)?);
-        let executable = |segment: &Segment| has(segment, PF_X.0) == mapping.executable;
-        let writable = |segment: &Segment| has(segment, PF_W.0) == mapping.writable;
-        self.mapped_at(offset, |segment| executable(segment) && writable(segment))
-            .or_else(|| self.mapped_at(offset, executable))
-            .or_else(|| self.mapped_at(offset, |_| true))
-            .map(|segment| bias(start, offset, segment))
-    }
-
     /// The load bias that most of the mappings of this file in one process agree with.
     ///
     /// What was writable may have been made read-only since (relocated data), so that one mapping alone may be
@@ -213,14 +179,6 @@ impl<'d> Image<'d> {
             .into_iter()
             .reduce(|best, next| if next.1 > best.1 { next } else { best })
             .map(|(bias, _)| bias)
-    }
-
-    /// The segment whose pages a mapping at this offset shows: one that begins there rather than one that goes on there.
-    fn mapped_at(&self, offset: u64, wanted: impl Fn(&Segment) -> bool) -> Option<&'d Segment> {
-        let candidates = || self.elf.loads().filter(|&segment| wanted(segment));
-        candidates()
-            .find(|segment| segment.p_offset.get(LE) & !(PAGE - 1) == offset)
-            .or_else(|| candidates().find(|segment| shows(segment, offset)))
     }
 
     /// All addresses from the first to the last mapped one, `.bss` included.

@@ -2,7 +2,7 @@
 
 use hitm_binary::debug::DebugInfo;
 use hitm_binary::image::Image;
-use hitm_model::{Avma, Svma, SvmaRange};
+use hitm_model::{Avma, AvmaRange, Mapping, MappingKind, Svma, SvmaRange};
 use proptest::prelude::*;
 
 use crate::program::{self, Program};
@@ -51,10 +51,17 @@ fn ask_everything(bytes: &[u8], at: &[u64]) {
             image.function_at(svma),
         );
         let _ = image.code(SvmaRange::new(svma, svma.wrapping_add(16)));
-        let _ = (
-            image.svma_of_offset(at),
-            image.bias_of(Avma(at), at & !4095),
-        );
+        let start = Avma(at & !4095);
+        let _ = image.bias_of_mappings([&Mapping {
+            range: AvmaRange::new(start, start.wrapping_add(4096)),
+            kind: MappingKind::File {
+                path: String::new(),
+                offset: at & !4095,
+                build_id: None,
+            },
+            executable: true,
+            writable: false,
+        }]);
         let _ = (image.tls_symbol_at(at & 63), debug.source_frames(svma));
         let globals = [debug.global_at(svma), debug.thread_local_at(at & 63)];
         types.extend(globals.into_iter().flatten().filter_map(|global| global.ty));

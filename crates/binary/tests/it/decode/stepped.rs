@@ -10,7 +10,7 @@ use std::rc::Rc;
 
 use hitm_binary::decode::{Block, Function, Operand};
 use hitm_binary::image::Image;
-use hitm_model::{Avma, AvmaRange, Bias, Registers};
+use hitm_model::{Avma, AvmaRange, Bias, Mapping, MappingKind, Registers};
 use hitm_testkit::{have_tool, skip};
 use nix::sys::ptrace;
 use nix::sys::signal::Signal;
@@ -42,7 +42,10 @@ fn check(level: &str) {
     };
     let files: HashMap<&str, Vec<u8>> = mappings
         .iter()
-        .filter_map(|mapping| Some((&*mapping.path, fs::read(&mapping.path).ok()?)))
+        .filter_map(|mapping| {
+            let (path, _) = mapping.file()?;
+            Some((path, fs::read(path).ok()?))
+        })
         .collect();
     let images: HashMap<&str, Image<'_>> = files
         .iter()
@@ -130,12 +133,6 @@ struct State {
     fs_base: Avma,
 }
 
-struct Mapping {
-    range: AvmaRange,
-    offset: u64,
-    path: String,
-}
-
 impl Step {
     fn ip(&self) -> Avma {
         self.first.registers.ip
@@ -214,8 +211,13 @@ fn mappings_of(pid: Pid) -> Vec<Mapping> {
             let (start, end) = range.split_once('-')?;
             (flags.contains('x') && path.starts_with('/')).then(|| Mapping {
                 range: AvmaRange::new(Avma(hex(start)), Avma(hex(end))),
-                offset: hex(offset),
-                path: path.to_owned(),
+                kind: MappingKind::File {
+                    path: path.to_owned(),
+                    offset: hex(offset),
+                    build_id: None,
+                },
+                executable: true,
+                writable: flags.contains('w'),
             })
         })
         .collect()
@@ -243,8 +245,8 @@ impl Decoded<'_> {
             .mappings
             .iter()
             .find(|mapping| mapping.range.contains(ip))?;
-        let image = &self.images[&*mapping.path];
-        let bias = image.bias_of(mapping.range.start, mapping.offset)?;
+        let image = &self.images[mapping.file()?.0];
+        let bias = image.bias_of_mappings([mapping])?;
         let svma = bias.to_svma(ip);
         let start = bias.to_avma(image.function_at(svma)?.start);
         let function = match self.functions.entry(start) {
