@@ -168,13 +168,16 @@ live! {
     padded
     per_thread_array
     phased
+    pointer_chain
     read_only
     refcount_payload
     ring_indices
+    shards
     shared_atomic
     stack_lent
     static_local
     statics
+    struct_array
     thread_local
     wide_array
 }
