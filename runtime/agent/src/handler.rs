@@ -14,6 +14,7 @@ use crate::{
     channel::Channel,
     interpose,
     layout::{BODY_WORDS, Payload, kind},
+    process::Errno,
     sys,
     threads::Slot,
 };
@@ -94,10 +95,20 @@ fn disposition(signal: c_int) -> Option<libc::sighandler_t> {
     (result == 0).then_some(action.sa_sigaction)
 }
 
-/// Copies the registers of the interrupted thread into its processor's ring.
+/// What the kernel calls.
 unsafe extern "C" fn handler(_: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
+    // The C library's way to the clock and the processor's number sets it where it has to fall back and fails.
+    let errno = Errno::save();
     // SAFETY: the kernel passes a siginfo with SA_SIGINFO.
     let info = unsafe { &*info };
+    // SAFETY: the kernel passes a ucontext with SA_SIGINFO.
+    let context = unsafe { &*context.cast::<libc::ucontext_t>() };
+    sample(info, context);
+    errno.restore();
+}
+
+/// Copies the registers of the interrupted thread into its processor's ring.
+fn sample(info: &libc::siginfo_t, context: &libc::ucontext_t) {
     if info.si_code != libc::SI_TIMER {
         return; // somebody sent it by hand
     }
@@ -116,8 +127,6 @@ unsafe extern "C" fn handler(_: c_int, info: *mut libc::siginfo_t, context: *mut
         slot.disarm();
         return;
     }
-    // SAFETY: the kernel passes a ucontext with SA_SIGINFO.
-    let context = unsafe { &*context.cast::<libc::ucontext_t>() };
     let registers = &context.uc_mcontext.gregs;
     let get = |register: c_int| registers.get(register as usize).copied().unwrap_or(0);
     let cpu = sys::cpu();
