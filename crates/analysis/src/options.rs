@@ -15,8 +15,6 @@ pub struct Options {
     pub threads_by: ThreadsBy,
     /// How far apart two accesses may be to count as meeting, instead of [`default_window`].
     pub window: Option<Nanos>,
-    /// The recording's file name, for the commands to type next.
-    pub recording: Option<String>,
 }
 
 impl Default for Options {
@@ -27,7 +25,6 @@ impl Default for Options {
             communication: false,
             threads_by: ThreadsBy::Name,
             window: None,
-            recording: None,
         }
     }
 }
