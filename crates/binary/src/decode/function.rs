@@ -5,6 +5,7 @@ use hitm_model::{Svma, SvmaRange};
 use super::block::{MOST, read_block};
 use super::execute::Conventions;
 use super::scan::{FramePointer, Scan, Starts};
+use super::tables::Surroundings;
 use super::{Block, Code, DecodeError};
 use crate::image::Image;
 
@@ -38,7 +39,11 @@ impl<'a> Function<'a> {
     /// instruction, or with a branch into the middle of one.
     #[must_use]
     pub fn with_tables<'d>(code: Code<'a>, memory: impl Fn(Svma) -> Option<&'d [u8]>) -> Self {
-        Self::of_scan(code, Scan::new(code), &memory)
+        let around = Surroundings {
+            memory: &memory,
+            is_code: &|_| true,
+        };
+        Self::of_scan(code, Scan::new(code), around)
     }
 
     /// The function at an address of a file, with its jump tables and all ways into it from elsewhere in the file;
@@ -54,18 +59,23 @@ impl<'a> Function<'a> {
             let (_, section) = image.section_range_at(at)?;
             image.code(SvmaRange::new(at, section.end))
         };
+        let segments = image.code_ranges();
+        let around = Surroundings {
+            memory: &memory,
+            is_code: &|at| segments.iter().any(|segment| segment.contains(at)),
+        };
         let scan = Scan::new(code);
         let mut exits = scan.exits.clone();
         exits.sort_unstable();
         exits.dedup();
-        let mut function = Self::of_scan(code, scan, &memory);
+        let mut function = Self::of_scan(code, scan, around);
         for (target, conditional) in exits {
             let Some(bounds) = image.function_at(target) else {
                 continue;
             };
             if let Some(other) = code_of(image, bounds) {
                 let is_part = conditional || bounds.start != target;
-                function.enter_from(other, is_part, &memory);
+                function.enter_from(other, is_part, around);
             }
         }
         for neighbour in neighbours(image, bounds) {
@@ -76,12 +86,8 @@ impl<'a> Function<'a> {
         Some(function)
     }
 
-    fn of_scan<'d>(
-        code: Code<'a>,
-        mut scan: Scan<'_>,
-        memory: &dyn Fn(Svma) -> Option<&'d [u8]>,
-    ) -> Self {
-        let indirect = scan.indirect_targets(&[code.range()], memory);
+    fn of_scan(code: Code<'a>, mut scan: Scan<'_>, around: Surroundings<'_, '_>) -> Self {
+        let indirect = scan.indirect_targets(&[code.range()], around);
         let mut function = Self {
             code,
             targets: Vec::new(),
@@ -100,18 +106,17 @@ impl<'a> Function<'a> {
     /// Adds the ways into this function from another piece of code that belongs to it.
     #[must_use]
     pub fn entered_from(mut self, other: Code<'_>) -> Self {
-        self.enter_from(other, true, &|_| None);
+        let around = Surroundings {
+            memory: &|_| None,
+            is_code: &|_| true,
+        };
+        self.enter_from(other, true, around);
         self
     }
 
-    fn enter_from<'d>(
-        &mut self,
-        other: Code<'_>,
-        is_part: bool,
-        memory: &dyn Fn(Svma) -> Option<&'d [u8]>,
-    ) {
+    fn enter_from(&mut self, other: Code<'_>, is_part: bool, around: Surroundings<'_, '_>) {
         let mut scan = Scan::new(other);
-        let indirect = scan.indirect_targets(&[self.code.range(), other.range()], memory);
+        let indirect = scan.indirect_targets(&[self.code.range(), other.range()], around);
         if is_part {
             self.entries_known &= scan.complete && indirect.is_some();
             self.conventions.upwards &= scan.upwards;

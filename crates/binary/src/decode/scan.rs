@@ -6,7 +6,7 @@ use iced_x86::{
 };
 
 use super::Code;
-use super::tables::{Jump, Tables, classify};
+use super::tables::{Jump, Surroundings, Tables, classify};
 
 /// What the instructions of a piece of code say about where control goes.
 #[derive(Debug)]
@@ -85,16 +85,15 @@ impl<'a> Scan<'a> {
         scan
     }
 
-    /// Where indirect jumps go, as far as that is in one of the ranges; `None` if that cannot be known. `memory` gives
-    /// the file's constant bytes from an address on.
-    pub(super) fn indirect_targets<'d>(
+    /// Where indirect jumps go, as far as that is in one of the ranges; `None` if that cannot be known.
+    pub(super) fn indirect_targets(
         &mut self,
         within: &[SvmaRange],
-        memory: &dyn Fn(Svma) -> Option<&'d [u8]>,
+        around: Surroundings<'_, '_>,
     ) -> Option<Vec<u64>> {
         let mut targets = Vec::new();
         for &jump in &self.jumps {
-            targets.extend(self.tables.targets(jump, self.code, within, memory)?);
+            targets.extend(self.tables.targets(jump, self.code, within, around)?);
         }
         Some(targets)
     }

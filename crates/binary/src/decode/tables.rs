@@ -9,9 +9,9 @@
 //!
 //! For the tables too much is taken rather than too little. Every address outside the function that a `lea` forms
 //! counts as a table, every one inside as a base, and a table is as long as the largest number that the function
-//! compares or masks with allows, at least [`LEAST_ENTRIES`], up to the next such address. What is no table has
-//! hardly an entry that leads to an instruction of the function, and if it does a block is shorter than it need be.
-//! A jump of any other shape can go anywhere.
+//! compares or masks with allows, at least [`LEAST_ENTRIES`], up to the next such address or the first entry that
+//! leads to no code at all. What is no table has hardly an entry that leads to an instruction of the function, and if
+//! it does a block is shorter than it need be. A jump of any other shape can go anywhere.
 
 use hitm_model::{Register, Svma, SvmaRange};
 use iced_x86::{Instruction, Mnemonic, OpKind, Register as Name};
@@ -35,6 +35,15 @@ const PROLOGUE: usize = 64;
 pub(super) struct Tables {
     leas: Vec<u64>,
     n_entries: u64,
+}
+
+/// What else of the file is known.
+#[derive(Clone, Copy)]
+pub(super) struct Surroundings<'f, 'd> {
+    /// Gives the file's constant bytes from an address to the end of their section.
+    pub(super) memory: &'f dyn Fn(Svma) -> Option<&'d [u8]>,
+    /// Whether there can be instructions at an address.
+    pub(super) is_code: &'f dyn Fn(Svma) -> bool,
 }
 
 /// Where an indirect jump goes.
@@ -75,14 +84,13 @@ impl Tables {
         }
     }
 
-    /// The addresses in one of some ranges that a jump of `code` can go to; `None` if that cannot be known. `memory`
-    /// gives the file's constant bytes from an address on.
-    pub(super) fn targets<'d>(
+    /// The addresses in one of some ranges that a jump of `code` can go to; `None` if that cannot be known.
+    pub(super) fn targets(
         &mut self,
         jump: Jump,
         code: Code<'_>,
         within: &[SvmaRange],
-        memory: &dyn Fn(Svma) -> Option<&'d [u8]>,
+        around: Surroundings<'_, '_>,
     ) -> Option<Vec<u64>> {
         self.leas.sort_unstable();
         self.leas.dedup();
@@ -96,7 +104,7 @@ impl Tables {
             Jump::Leaves => return Some(targets),
             Jump::Unknown => return None,
             Jump::Absolute(table) => {
-                let bytes = memory(Svma(table))?;
+                let bytes = (around.memory)(Svma(table))?;
                 let (entries, _) = bytes.as_chunks::<8>();
                 let entries = entries.iter().take(self.n_entries as usize);
                 targets.extend(entries.map(|&entry| u64::from_le_bytes(entry)));
@@ -104,7 +112,7 @@ impl Tables {
             Jump::Distance if labels.len() > MOST_LABELS => return None,
             Jump::Distance => {
                 for (at, &table) in tables.iter().enumerate() {
-                    let Some(bytes) = memory(Svma(table)) else {
+                    let Some(bytes) = (around.memory)(Svma(table)) else {
                         continue;
                     };
                     let next = tables.get(at + 1).map_or(u64::MAX, |next| next - table);
@@ -112,10 +120,21 @@ impl Tables {
                     let (entries, _) = bytes.as_chunks::<4>();
                     for &entry in entries.iter().take(n_entries) {
                         let distance = i64::from(i32::from_le_bytes(entry)).cast_unsigned();
-                        let bases = labels.iter().chain([&table]);
-                        targets.extend(bases.map(|base| base.wrapping_add(distance)));
+                        let mut leads_to_code = false;
+                        for base in labels.iter().chain([&table]) {
+                            let target = base.wrapping_add(distance);
+                            if is_within(&target) {
+                                leads_to_code = true;
+                                targets.push(target);
+                            } else {
+                                leads_to_code |= (around.is_code)(Svma(target));
+                            }
+                        }
+                        // All entries of a table lead somewhere; this is behind its end.
+                        if !leads_to_code {
+                            break;
+                        }
                     }
-                    targets.retain(is_within);
                 }
             }
         }

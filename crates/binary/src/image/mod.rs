@@ -255,6 +255,15 @@ impl<'d> Image<'d> {
             .get_or_init(|| LongJumps::new(self.elf.executable()))
     }
 
+    /// Where the file has instructions.
+    pub(crate) fn code_ranges(&self) -> Vec<SvmaRange> {
+        let end = |start: Svma, bytes: &[u8]| start.wrapping_add(bytes.len() as u64);
+        let segments = self.elf.executable();
+        segments
+            .map(|(start, bytes)| SvmaRange::new(start, end(start, bytes)))
+            .collect()
+    }
+
     /// The segment of thread-local variables.
     #[must_use]
     pub fn tls(&self) -> Option<TlsSegment> {
