@@ -20,7 +20,7 @@ use crate::words::{count, counted, ending, percent, sampler, some_of, verdict};
 
 /// How a table is shown.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct TableOptions {
+pub struct TableOptions<'a> {
     /// Whether to colour it. The text is the same without.
     pub color: bool,
     /// Columns of the terminal. Only names that are longer by themselves go beyond.
@@ -29,13 +29,15 @@ pub struct TableOptions {
     pub top: Option<usize>,
     /// Whether everything is shown: all findings, lines, participants and sites.
     pub all: bool,
+    /// The recording's file, for the commands that show more of it; there are none without.
+    pub recording: Option<&'a str>,
 }
 
 /// Renders `report` as a table.
 ///
 /// # Errors
 /// If `out` cannot be written to.
-pub fn table(report: &Report, options: &TableOptions, out: &mut impl Write) -> io::Result<()> {
+pub fn table(report: &Report, options: &TableOptions<'_>, out: &mut impl Write) -> io::Result<()> {
     let page = &mut Page::new(out, options.color, options.width);
     summary(page, report)?;
     let shown = match options.top {
@@ -58,7 +60,7 @@ pub fn table(report: &Report, options: &TableOptions, out: &mut impl Write) -> i
             finding::short(page, i + 1, finding, line_size, options.all)?;
         }
     }
-    tail::tail(page, report, shown)
+    tail::tail(page, report, shown, options.recording)
 }
 
 /// Whether a layout could be better, or may be.

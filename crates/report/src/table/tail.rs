@@ -2,17 +2,22 @@
 
 use std::io;
 
-use hitm_model::{Report, Totals};
+use hitm_model::{Report, Totals, shell_word};
 
 use crate::page::{BOLD, DIM, Page, TYPE_THIS, WARN, plain, span};
 use crate::words::{count, counted, percent};
 
-pub(super) fn tail(page: &mut Page<'_>, report: &Report, shown: usize) -> io::Result<()> {
+pub(super) fn tail(
+    page: &mut Page<'_>,
+    report: &Report,
+    shown: usize,
+    recording: Option<&str>,
+) -> io::Result<()> {
     page.blank()?;
     if report.findings.is_empty() {
         nothing(page, report)?;
     }
-    hidden(page, report, shown)?;
+    hidden(page, report, shown, recording)?;
     for caveat in &report.caveats {
         page.paragraph(&[span(WARN, "caveat ")], 7, &[plain(caveat.to_string())])?;
     }
@@ -38,16 +43,25 @@ fn nothing(page: &mut Page<'_>, report: &Report) -> io::Result<()> {
     )
 }
 
-fn hidden(page: &mut Page<'_>, report: &Report, shown: usize) -> io::Result<()> {
+fn hidden(
+    page: &mut Page<'_>,
+    report: &Report,
+    shown: usize,
+    recording: Option<&str>,
+) -> io::Result<()> {
+    let mut left_out = |what: String, flags: &str| {
+        let more = recording.map(|file| format!("hitm report {flags} {}", shell_word(file)));
+        let text = match &more {
+            Some(command) => vec![plain(what + ": "), span(TYPE_THIS, command)],
+            None => vec![plain(what)],
+        };
+        page.paragraph(&[], 0, &text)
+    };
     let more = report.findings.len() - shown;
     if more > 0 {
-        page.paragraph(
-            &[],
-            0,
-            &[
-                plain(format!("{} not shown: ", counted(more as u64, "finding"))),
-                span(TYPE_THIS, "hitm report --all FILE"),
-            ],
+        left_out(
+            format!("{} not shown", counted(more as u64, "finding")),
+            "--all",
         )?;
     }
     if let Some((field, share)) = report.communication.first() {
@@ -55,31 +69,23 @@ fn hidden(page: &mut Page<'_>, report: &Report, shown: usize) -> io::Result<()> 
             0 => String::new(),
             more => format!(" and {}", counted(more as u64, "other")),
         };
-        page.paragraph(
-            &[],
-            0,
-            &[
-                plain(format!(
-                    "Not listed, as no layout changes it: {field}{others}, which one thread writes and others read \
-                     (at most {} of one thread's time): ",
-                    percent(*share)
-                )),
-                span(TYPE_THIS, "hitm report --all FILE"),
-            ],
+        left_out(
+            format!(
+                "Not listed, as no layout changes it: {field}{others}, which one thread writes and others read (at \
+                 most {} of one thread's time)",
+                percent(*share)
+            ),
+            "--all",
         )?;
     }
     let below = report.below_min_share;
     if below > 0 {
-        page.paragraph(
-            &[],
-            0,
-            &[
-                plain(format!(
-                    "{} below the least share not listed: ",
-                    counted(below as u64, "finding")
-                )),
-                span(TYPE_THIS, "hitm report --min-share 0 FILE"),
-            ],
+        left_out(
+            format!(
+                "{} below the least share not listed",
+                counted(below as u64, "finding")
+            ),
+            "--min-share 0",
         )?;
     }
     Ok(())

@@ -6,18 +6,19 @@ use unicode_width::UnicodeWidthStr;
 
 use crate::reports;
 
-pub(crate) fn render(report: &Report, options: TableOptions) -> String {
+pub(crate) fn render(report: &Report, options: TableOptions<'_>) -> String {
     let mut out = Vec::new();
     table(report, &options, &mut out).unwrap();
     String::from_utf8(out).unwrap()
 }
 
-pub(crate) fn at(width: u16) -> TableOptions {
+pub(crate) fn at(width: u16) -> TableOptions<'static> {
     TableOptions {
         color: false,
         width,
         top: None,
         all: false,
+        recording: Some("run.hitm"),
     }
 }
 
@@ -117,7 +118,7 @@ fn top_and_all_decide_how_much_is_shown() {
         },
     );
     assert!(top.contains("2. mixed sharing") && !top.contains("3. true sharing"));
-    assert!(top.contains("2 findings not shown: hitm report --all FILE"));
+    assert!(top.contains("2 findings not shown: hitm report --all run.hitm"));
     let all = render(
         &report,
         TableOptions {
@@ -127,6 +128,14 @@ fn top_and_all_decide_how_much_is_shown() {
         },
     );
     assert!(all.contains("4. lock and data") && !all.contains("not shown"));
+
+    let unnamed = TableOptions {
+        top: Some(2),
+        recording: None,
+        ..at(80)
+    };
+    let top = render(&report, unnamed);
+    assert!(top.contains("2 findings not shown\n"), "{top}");
 
     let report = reports::many_participants();
     let all = render(

@@ -248,7 +248,7 @@ fn stripped() {
                    bytes; 32 on another processor
        next        hitm run -- ./prog --name 'it'\''s me'
 
-    1 finding below the least share not listed: hitm report --min-share 0 FILE
+    1 finding below the least share not listed: hitm report --min-share 0 run.hitm
     caveat samples were taken by the preloaded agent: perf_event_open is refused
            (EPERM) (usual in containers; the agent sees only programs that load it
            (not static ones, not setuid)); `hitm doctor` tells what refuses

@@ -123,6 +123,7 @@ fn table(report: &Report) -> anyhow::Result<()> {
         width: output::width(&io::stdout()),
         top: Some(1),
         all: false,
+        recording: None,
     };
     hitm_report::table(report, &options, &mut text)?;
     anstream::stdout().lock().write_all(&text)?;
