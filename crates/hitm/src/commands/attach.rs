@@ -43,5 +43,5 @@ pub(crate) fn attach(args: &AttachArgs) -> anyhow::Result<Exit> {
     }
     let alive = (outcome.reason != StopReason::ProgramEnded).then_some(pid);
     let report = analyse(&args.record.output, &args.show, alive, Vec::new())?;
-    show(&report, &args.show, TableTo::Stderr)
+    show(&report, &args.record.output, &args.show, TableTo::Stderr)
 }

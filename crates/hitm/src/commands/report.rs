@@ -7,5 +7,5 @@ use crate::exit_codes::Exit;
 /// Reports on a recording.
 pub(crate) fn report(args: &ReportArgs) -> anyhow::Result<Exit> {
     let report = analyse(&args.file, &args.show, None, Vec::new())?;
-    show(&report, &args.show, TableTo::Stdout)
+    show(&report, &args.file, &args.show, TableTo::Stdout)
 }

@@ -25,7 +25,7 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
         ));
     }
     let report = analyse(&args.record.output, &args.show, None, Vec::new())?;
-    show(&report, &args.show, TableTo::Stderr)
+    show(&report, &args.record.output, &args.show, TableTo::Stderr)
 }
 
 fn record(args: &RunArgs) -> anyhow::Result<Outcome> {

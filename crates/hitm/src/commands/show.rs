@@ -60,10 +60,15 @@ pub(super) fn analyse(
     Ok(report)
 }
 
-/// Prints a report as asked and says whether the gate is hit.
-pub(super) fn show(report: &Report, args: &ShowArgs, table_to: TableTo) -> anyhow::Result<Exit> {
+/// Prints the report on the recording at `path` as asked, and says whether the gate is hit.
+pub(super) fn show(
+    report: &Report,
+    path: &Path,
+    args: &ShowArgs,
+    table_to: TableTo,
+) -> anyhow::Result<Exit> {
     if args.json != Some(None) {
-        table(report, args, table_to)?;
+        table(report, path, args, table_to)?;
     }
     match &args.json {
         None => {}
@@ -90,12 +95,14 @@ pub(super) fn show(report: &Report, args: &ShowArgs, table_to: TableTo) -> anyho
     })
 }
 
-fn table(report: &Report, args: &ShowArgs, to: TableTo) -> anyhow::Result<()> {
+fn table(report: &Report, path: &Path, args: &ShowArgs, to: TableTo) -> anyhow::Result<()> {
+    let recording = path.to_string_lossy();
     let options = |width| TableOptions {
         color: true,
         width,
         top: args.top,
         all: args.all,
+        recording: Some(&recording),
     };
     // The text is made whole and written at once, so that a program that still prints does not tear it.
     let mut text = Vec::new();
