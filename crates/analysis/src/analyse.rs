@@ -1,7 +1,8 @@
 //! The whole way from a recording to a report.
 
 use hitm_model::{
-    Caveat, Finding, LineSize, Report, RunMode, StopReason, Totals, Verdict, shell_command,
+    Caveat, Communication, Finding, LineSize, Report, RunMode, StopReason, Totals, Verdict,
+    shell_command,
 };
 use rustc_hash::FxHashMap;
 
@@ -83,12 +84,18 @@ pub fn analyse(
         .filter(|it| it.severity.worst_thread >= options.min_share)
     {
         if finding.one_way && !options.communication {
-            communication.push((written_field(&finding), finding.severity.worst_thread));
+            communication.push(Communication {
+                field_path: written_field(&finding),
+                worst_thread: finding.severity.worst_thread,
+            });
         } else {
             findings.push(finding);
         }
     }
-    communication.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+    communication.sort_by(|a, b| {
+        let by_share = b.worst_thread.total_cmp(&a.worst_thread);
+        by_share.then_with(|| a.field_path.cmp(&b.field_path))
+    });
     findings.sort_by(by_rank);
 
     let mut caveats = run_caveats(&gathered, assumed.then_some(line_size));

@@ -33,7 +33,7 @@ pub use recording::{
     SamplerKind, StackFrame, StopReason,
 };
 pub use registers::{Register, Registers};
-pub use report::{Report, Totals};
+pub use report::{Communication, Report, Totals};
 pub use shell::{shell_command, shell_word};
 pub use source::{SourceFrame, SourceLine};
 pub use thread::{Pid, SpaceId, ThreadId, Tid};

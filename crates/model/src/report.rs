@@ -21,11 +21,19 @@ pub struct Report {
     pub findings: Vec<Finding>,
     /// How many findings were below the least share and are not listed.
     pub below_min_share: usize,
-    /// Communication that is not listed: the fields that one thread writes and others read, and the largest share of any
-    /// thread's time (from 0 to 1) that this takes at most.
-    pub communication: Vec<(String, f64)>,
+    /// Communication that is not listed, the largest share first.
+    pub communication: Vec<Communication>,
     /// What limits all of it.
     pub caveats: Vec<Caveat>,
+}
+
+/// A field that one thread writes and others read.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Communication {
+    /// The field that is written.
+    pub field_path: String,
+    /// The largest share of any one thread's time, from 0 to 1, that this takes at most.
+    pub worst_thread: f64,
 }
 
 /// The denominators of a report.

@@ -24,14 +24,7 @@ impl From<&model::Report> for Document {
             totals: Totals::from(&report.totals),
             findings: all(&report.findings),
             findings_below_min_share: report.below_min_share,
-            communication: report
-                .communication
-                .iter()
-                .map(|(field, share)| Communication {
-                    field_path: field.clone(),
-                    worst_thread_share: finite(*share),
-                })
-                .collect(),
+            communication: all(&report.communication),
             caveats: all(&report.caveats),
         }
     }
@@ -116,6 +109,15 @@ impl From<&model::Totals> for Totals {
             address_spaces: totals.spaces,
             duration_ns: totals.duration.0,
             co_running_share: totals.co_running.filter(|share| share.is_finite()),
+        }
+    }
+}
+
+impl From<&model::Communication> for Communication {
+    fn from(communication: &model::Communication) -> Self {
+        Self {
+            field_path: communication.field_path.clone(),
+            worst_thread_share: finite(communication.worst_thread),
         }
     }
 }

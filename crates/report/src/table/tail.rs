@@ -64,16 +64,17 @@ fn hidden(
             "--all",
         )?;
     }
-    if let Some((field, share)) = report.communication.first() {
+    if let Some(first) = report.communication.first() {
         let others = match report.communication.len() - 1 {
             0 => String::new(),
             more => format!(" and {}", counted(more as u64, "other")),
         };
         left_out(
             format!(
-                "Not listed, as no layout changes it: {field}{others}, which one thread writes and others read (at \
+                "Not listed, as no layout changes it: {}{others}, which one thread writes and others read (at \
                  most {} of one thread's time)",
-                percent(*share)
+                first.field_path,
+                percent(first.worst_thread)
             ),
             "--all",
         )?;

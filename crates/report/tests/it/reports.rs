@@ -3,10 +3,10 @@
 //! The length of this file is that of its data: the reports share their parts.
 
 use hitm_model::{
-    AccessKind, AccessKinds, Advice, AdviceKind, Avma, ByteRange, Caveat, Confidence, Evidence,
-    ExitStatus, Finding, LineAddress, LineSize, LineView, Machine, Nanos, Object, ObjectKind,
-    Participant, Pid, Report, RunInfo, RunMode, Sampled, SamplerInfo, SamplerKind, Severity, Site,
-    SourceFrame, SourceLine, Svma, ThreadGroup, Tid, Totals, Verdict,
+    AccessKind, AccessKinds, Advice, AdviceKind, Avma, ByteRange, Caveat, Communication,
+    Confidence, Evidence, ExitStatus, Finding, LineAddress, LineSize, LineView, Machine, Nanos,
+    Object, ObjectKind, Participant, Pid, Report, RunInfo, RunMode, Sampled, SamplerInfo,
+    SamplerKind, Severity, Site, SourceFrame, SourceLine, Svma, ThreadGroup, Tid, Totals, Verdict,
 };
 
 /// Every report here, by name.
@@ -442,7 +442,12 @@ pub(crate) fn several() -> Report {
     report.findings.push(shared_counter());
     report.findings.push(locked_queue());
     report.below_min_share = 4;
-    report.communication = vec![("ring.tail".into(), 0.31), ("ring.head".into(), 0.02)];
+    report.communication = [("ring.tail", 0.31), ("ring.head", 0.02)]
+        .map(|(field, share)| Communication {
+            field_path: field.into(),
+            worst_thread: share,
+        })
+        .into();
     report
 }
 
