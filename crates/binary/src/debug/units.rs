@@ -70,28 +70,24 @@ impl<'i> Units<'i> {
             dwarf: Arc::clone(&dwarf),
         };
         let mut headers = dwarf.units();
-        loop {
-            match headers.next() {
-                Ok(Some(header)) => units.add(header),
-                Ok(None) => break,
-                Err(_) => {
-                    units.damaged = true;
-                    break;
-                }
-            }
-        }
+        units.add_all(|| headers.next());
         let mut headers = dwarf.type_units();
+        units.add_all(|| headers.next());
+        units
+    }
+
+    /// Adds units up to the first one that cannot be read: where the next one begins is not known then.
+    fn add_all(&mut self, mut next: impl FnMut() -> gimli::Result<Option<UnitHeader<Slice<'i>>>>) {
         loop {
-            match headers.next() {
-                Ok(Some(header)) => units.add(header),
+            match next() {
+                Ok(Some(header)) => self.add(header),
                 Ok(None) => break,
                 Err(_) => {
-                    units.damaged = true;
+                    self.damaged = true;
                     break;
                 }
             }
         }
-        units
     }
 
     fn add(&mut self, header: UnitHeader<Slice<'i>>) {
