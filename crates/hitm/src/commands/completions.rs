@@ -20,7 +20,12 @@ pub(crate) fn completions(shell: Shell) -> anyhow::Result<Exit> {
 pub(crate) fn man() -> anyhow::Result<Exit> {
     let command = Cli::command();
     let mut page = Vec::new();
-    clap_mangen::Man::new(command.clone()).render(&mut page)?;
+    let whole = clap_mangen::Man::new(command.clone());
+    whole.render_title(&mut page)?;
+    whole.render_name_section(&mut page)?;
+    whole.render_synopsis_section(&mut page)?;
+    whole.render_description_section(&mut page)?;
+    whole.render_options_section(&mut page)?;
     for subcommand in command.get_subcommands().filter(|it| !it.is_hide_set()) {
         let name = format!("hitm {}", subcommand.get_name());
         let man = clap_mangen::Man::new(subcommand.clone().display_name(&name).bin_name(&name));
@@ -30,6 +35,12 @@ pub(crate) fn man() -> anyhow::Result<Exit> {
         man.render_description_section(&mut page)?;
         man.render_options_section(&mut page)?;
     }
+    // The list of subcommands is left out: it would refer to pages of their own, and they have sections here.
+    if let Some(codes) = command.get_after_help() {
+        let codes = codes.to_string().replace('-', r"\-");
+        writeln!(page, ".SH \"EXIT STATUS\"\n{codes}")?;
+    }
+    whole.render_version_section(&mut page)?;
     io::stdout().lock().write_all(&page)?;
     Ok(Exit::Done)
 }
