@@ -81,46 +81,61 @@ pub(crate) fn gather<'d, 's>(
 ) -> Gathered<'d, 's> {
     let mut decoder = Decoder::new(modules, line_size);
     let (survey, world) = survey(recording, &mut decoder, window);
+    let co_running = survey.co_running();
     let counts = decoder.counts;
-    let mut gathered = Gathered {
-        world: World::default(),
-        modules: decoder.modules,
-        sites: Vec::new(),
-        counts,
-        co_running: survey.co_running(),
-        lines: Vec::new(),
-        exemplars: FxHashMap::default(),
-    };
-    let mut numbers = FxHashMap::default();
-    for (key, seen) in survey.lines {
-        if seen.several && seen.written {
-            numbers.insert(key, gathered.lines.len());
-            gathered.lines.push((key, Vec::new()));
-        }
+    let shared = survey.lines.into_iter();
+    let shared = shared.filter(|(_, seen)| seen.several && seen.written);
+    let mut lines: Vec<(LineKey, Vec<Touch>)> = shared.map(|(key, _)| (key, Vec::new())).collect();
+    let mut exemplars = FxHashMap::default();
+    if !lines.is_empty() {
+        decoder.rewind();
+        keep(recording, &mut decoder, &world, &mut lines, &mut exemplars);
     }
-    let mut decoder = Decoder::new(gathered.modules, line_size);
-    let (lines, exemplars) = (&mut gathered.lines, &mut gathered.exemplars);
-    let mut again = World::default();
+    Gathered {
+        world,
+        modules: decoder.modules,
+        sites: decoder.sites,
+        counts,
+        co_running,
+        lines,
+        exemplars,
+    }
+}
+
+/// Keeps the touches of some lines, in order of time, and an exemplar of each kind.
+fn keep(
+    recording: &dyn Recording,
+    decoder: &mut Decoder<'_, '_>,
+    known: &World,
+    lines: &mut [(LineKey, Vec<Touch>)],
+    exemplars: &mut FxHashMap<Place, Exemplar>,
+) {
+    let numbers: FxHashMap<LineKey, usize> = lines
+        .iter()
+        .enumerate()
+        .map(|(number, (key, _))| (*key, number))
+        .collect();
+    let mut world = World::default();
     for event in recording.events() {
-        again.apply(&event);
+        world.apply(&event);
         decoder.note(&event);
         match &event {
             Event::ThreadBorn { thread, .. } => {
                 // What is learnt of a thread later holds from its start.
                 if let (Some(now), Some(later)) =
-                    (again.threads.get_mut(thread), world.threads.get(thread))
+                    (world.threads.get_mut(thread), known.threads.get(thread))
                 {
                     now.fs_base = later.fs_base;
                 }
             }
             Event::Sample(sample) => {
-                decoder.accesses(&again, sample, |space, access| {
+                decoder.accesses(&world, sample, |space, access| {
                     let key = (space, access.line);
                     let Some(&number) = numbers.get(&key) else {
                         return;
                     };
-                    lines[number].1.push(access.touch);
                     let touch = access.touch;
+                    lines[number].1.push(touch);
                     exemplars
                         .entry((key, touch.thread, touch.range, touch.site))
                         .or_insert_with(|| Exemplar::new(&access.context, &sample.registers));
@@ -129,13 +144,9 @@ pub(crate) fn gather<'d, 's>(
             _ => {}
         }
     }
-    for (_, touches) in &mut gathered.lines {
+    for (_, touches) in lines {
         touches.sort_by_key(|touch| touch.at);
     }
-    gathered.sites = decoder.sites;
-    gathered.modules = decoder.modules;
-    gathered.world = world;
-    gathered
 }
 
 /// Who was seen at a line.

@@ -87,6 +87,12 @@ impl<'d, 's> Decoder<'d, 's> {
         }
     }
 
+    /// Goes back to the start of the recording; what was decoded stays decoded.
+    pub(crate) fn rewind(&mut self) {
+        self.places.clear();
+        self.counts = Counts::default();
+    }
+
     /// Forgets what a new mapping of code makes wrong, or can be decoded only now.
     pub(crate) fn note(&mut self, event: &Event) {
         if let Event::Mapping { space, mapping, .. } = event

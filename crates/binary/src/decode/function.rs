@@ -73,9 +73,10 @@ impl<'a> Function<'a> {
             let Some(bounds) = image.function_at(target) else {
                 continue;
             };
-            if let Some(other) = code_of(image, bounds) {
-                let is_part = conditional || bounds.start != target;
-                function.enter_from(other, is_part, around);
+            // A tail call does not come back, and who jumps here from afar is known without reading on.
+            let is_part = conditional || bounds.start != target;
+            if is_part && let Some(other) = code_of(image, bounds) {
+                function.enter_from(other, around);
             }
         }
         for neighbour in neighbours(image, bounds) {
@@ -110,18 +111,16 @@ impl<'a> Function<'a> {
             memory: &|_| None,
             is_code: &|_| true,
         };
-        self.enter_from(other, true, around);
+        self.enter_from(other, around);
         self
     }
 
-    fn enter_from(&mut self, other: Code<'_>, is_part: bool, around: Surroundings<'_, '_>) {
+    fn enter_from(&mut self, other: Code<'_>, around: Surroundings<'_, '_>) {
         let mut scan = Scan::new(other);
         let indirect = scan.indirect_targets(&[self.code.range(), other.range()], around);
-        if is_part {
-            self.entries_known &= scan.complete && indirect.is_some();
-            self.conventions.upwards &= scan.upwards;
-            self.conventions.frame_pointer &= scan.frame_pointer != FramePointer::Misused;
-        }
+        self.entries_known &= scan.complete && indirect.is_some();
+        self.conventions.upwards &= scan.upwards;
+        self.conventions.frame_pointer &= scan.frame_pointer != FramePointer::Misused;
         self.admit(scan.targets);
         self.admit_likely(indirect.unwrap_or_default());
     }
