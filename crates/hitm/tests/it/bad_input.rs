@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
-use hitm_testkit::{perf_available, quiet_machine, skip};
+use hitm_testkit::{CompileError, perf_available, quiet_machine, skip};
 
 use crate::session::Session;
 
@@ -175,8 +175,10 @@ fn the_gate_is_exit_code_1_and_only_when_asked_for() {
     }
     let _alone = quiet_machine().unwrap();
     let fixture = hitm_testkit::fixture("shared_atomic");
-    let Ok(built) = fixture.build(hitm_testkit::Layout::Faulty, None) else {
-        skip!("no gcc");
+    let built = match fixture.build(hitm_testkit::Layout::Faulty, None) {
+        Ok(built) => built,
+        Err(CompileError::NoCompiler(compiler)) => skip!("no {compiler}"),
+        Err(error) => panic!("{error}"),
     };
     let session = Session::new();
     let program = built.program.to_str().unwrap();
