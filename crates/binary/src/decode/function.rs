@@ -65,18 +65,21 @@ impl<'a> Function<'a> {
             is_code: &|at| segments.iter().any(|segment| segment.contains(at)),
         };
         let scan = Scan::new(code);
-        let mut exits = scan.exits.clone();
-        exits.sort_unstable();
-        exits.dedup();
+        // A tail call does not come back, and who jumps here from afar is known without reading on.
+        let mut parts: Vec<SvmaRange> = scan
+            .exits
+            .iter()
+            .filter_map(|&(target, conditional)| {
+                let other = image.function_at(target)?;
+                (conditional || other.start != target).then_some(other)
+            })
+            .collect();
+        parts.sort_unstable();
+        parts.dedup();
         let mut function = Self::of_scan(code, scan, around);
-        for (target, conditional) in exits {
-            let Some(bounds) = image.function_at(target) else {
-                continue;
-            };
-            // A tail call does not come back, and who jumps here from afar is known without reading on.
-            let is_part = conditional || bounds.start != target;
-            if is_part && let Some(other) = code_of(image, bounds) {
-                function.enter_from(other, around);
+        for part in parts {
+            if let Some(part) = code_of(image, part) {
+                function.enter_from(part, around);
             }
         }
         for neighbour in neighbours(image, bounds) {
