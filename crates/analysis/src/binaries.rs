@@ -89,7 +89,7 @@ impl<'d, 's> Modules<'d, 's> {
                 return None;
             }
         };
-        if build_id.is_some() && image.build_id().as_ref() != build_id {
+        if build_id.is_some() && image.identity().as_ref() != build_id {
             self.caveats.push(Caveat::BuildIdDiffers {
                 path: path.to_owned(),
             });

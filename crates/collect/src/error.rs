@@ -1,6 +1,9 @@
 //! Why a recording could not be made, each with the next command to type.
 
-use std::{io, path::PathBuf};
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
 
 use hitm_model::Pid;
 
@@ -94,6 +97,37 @@ pub enum CollectError {
         /// What it is.
         what: String,
     },
+    /// What the program is to be started by is missing.
+    #[error("{path} cannot be started: {} is missing", interpreter.as_ref().map_or_else(
+        || "its dynamic linker".to_owned(),
+        |interpreter| format!("its interpreter {}", interpreter.display()),
+    ))]
+    NoInterpreter {
+        /// The file.
+        path: PathBuf,
+        /// The interpreter that its first line names, if it is a script.
+        interpreter: Option<PathBuf>,
+    },
+    /// The program runs as another user than the one who starts it.
+    #[error(
+        "{path} changes the user when it starts (setuid), and such a program cannot be sampled"
+    )]
+    SetUser {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The number is that of a thread of the kernel.
+    #[error("{pid} is a thread of the kernel")]
+    KernelThread {
+        /// The number asked for.
+        pid: Pid,
+    },
+    /// The process has ended, but its parent has not noticed yet.
+    #[error("process {pid} has ended already; its parent has not noticed yet")]
+    Zombie {
+        /// The process.
+        pid: Pid,
+    },
     /// The program could not be started for another reason.
     #[error("{path} could not be started")]
     Exec {
@@ -130,20 +164,43 @@ impl CollectError {
             }
             Self::PerfMissing => "hitm run --sampler preload -- COMMAND".into(),
             Self::Perf { .. } => "hitm doctor".into(),
-            Self::Agent { .. } => "hitm run --sampler perf -- COMMAND".into(),
-            Self::NoSuchProcess { .. } => "pgrep -a NAME".into(),
+            Self::Agent { .. } => "hitm run --sampler perf -- COMMAND (hitm doctor tells what is refused)".into(),
+            Self::NoSuchProcess { .. } | Self::KernelThread { .. } | Self::Zombie { .. } => {
+                "pgrep -a NAME".into()
+            }
+            Self::NotPermitted { .. } if nix::unistd::geteuid().is_root() => {
+                "hitm run -- COMMAND (or leave the container, or allow ptrace in it)".into()
+            }
             Self::NotPermitted { pid } => format!("sudo hitm attach {pid}"),
             Self::TooFewDescriptors { pid, needed, .. } => {
                 let wanted = needed.next_multiple_of(1024);
                 format!("sudo prlimit --pid $$ --nofile={wanted}:{wanted} && hitm attach {pid}")
             }
-            Self::CommandNotFound { command } => format!("type -a {command}"),
-            Self::NotExecutable { path, .. } => format!("chmod +x {}", path.display()),
-            Self::BadFormat { path } => {
-                format!("file {0} (a script: hitm run -- sh {0})", path.display())
+            Self::CommandNotFound { command } if command.is_empty() => {
+                "hitm run -- COMMAND ARGUMENTS".into()
             }
-            Self::WrongArchitecture { path, .. } => format!("file {}", path.display()),
-            Self::Exec { path, .. } => format!("ls -l {}", path.display()),
+            Self::CommandNotFound { command } if command.contains('/') => {
+                format!("ls -l {}", quoted(command.as_ref()))
+            }
+            Self::CommandNotFound { command } => format!("type -a -- {}", quoted(command.as_ref())),
+            Self::NotExecutable { path, .. } if path.is_dir() => {
+                format!("ls {} (and name a program in it)", quoted(path))
+            }
+            Self::NotExecutable { path, .. } => format!("chmod +x {}", quoted(path)),
+            Self::BadFormat { path } => {
+                format!("file {0} (a script: hitm run -- sh {0})", quoted(path))
+            }
+            Self::WrongArchitecture { path, .. } => format!("file {}", quoted(path)),
+            Self::NoInterpreter {
+                path,
+                interpreter: Some(_),
+            } => format!("head -n 1 {} (and install what it names)", quoted(path)),
+            Self::NoInterpreter { path, .. } => format!("readelf -l {} | grep interpreter", quoted(path)),
+            Self::SetUser { path } => format!(
+                "sudo hitm run -- COMMAND (a command behind sudo: sudo hitm run -- COMMAND, not hitm run -- {} COMMAND)",
+                quoted(path)
+            ),
+            Self::Exec { path, .. } => format!("ls -l {}", quoted(path)),
             Self::System { .. } => "hitm doctor".into(),
         }
     }
@@ -159,7 +216,24 @@ impl CollectError {
                 | Self::Perf { .. }
                 | Self::Agent { .. }
                 | Self::NotPermitted { .. }
+                | Self::SetUser { .. }
                 | Self::TooFewDescriptors { .. }
         )
+    }
+}
+
+/// A path as a shell takes it; one that begins with `-` is no option.
+fn quoted(path: &Path) -> String {
+    let text = path.to_string_lossy();
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:,@%=".contains(c);
+    let text = if text.starts_with('-') {
+        format!("./{text}")
+    } else {
+        text.into_owned()
+    };
+    if text.chars().all(plain) {
+        text
+    } else {
+        format!("'{}'", text.replace('\'', r"'\''"))
     }
 }

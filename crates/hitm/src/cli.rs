@@ -90,7 +90,9 @@ pub(crate) struct RecordArgs {
     #[arg(long, value_name = "HZ", value_parser = clap::value_parser!(u32).range(1..=20_000))]
     pub rate: Option<u32>,
 
-    /// Stop after so many seconds; a program that hitm started is ended then.
+    /// Stop after so many seconds. A program that hitm started is ended then, as by Ctrl-C: it and all that descends from
+    /// it get SIGINT, after 3 seconds SIGTERM, after 3 more SIGKILL (a second Ctrl-C hurries this on). A daemon that it
+    /// left behind, and a process that was attached to, run on.
     #[arg(long = "for", value_name = "SECONDS", value_parser = seconds)]
     pub duration: Option<std::time::Duration>,
 

@@ -3,7 +3,8 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fs::File;
-use std::io::{self, BufReader};
+use std::io::{self, BufReader, Read};
+use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
@@ -12,6 +13,7 @@ use hitm_binary::image::Image;
 use hitm_model::{Event, Pid};
 use hitm_recording::{Damage, Reader};
 use memmap2::Mmap;
+use nix::fcntl::OFlag;
 
 /// Where distributions put separate debug files.
 const DEBUG_ROOT: &str = "/usr/lib/debug";
@@ -83,17 +85,26 @@ impl BinarySource<'static> for Files {
     }
 }
 
-/// Maps a regular file; anything else (a device, a fifo) is refused before it can block.
-fn map_file(path: &Path) -> io::Result<&'static [u8]> {
-    let file = File::open(path)?;
-    let metadata = file.metadata()?;
-    if !metadata.is_file() {
-        return Err(io::Error::new(
+/// Opens a regular file; anything else (a device, a fifo) is refused and cannot block.
+fn open_regular(path: &Path) -> io::Result<File> {
+    let file = File::options()
+        .read(true)
+        .custom_flags(OFlag::O_NONBLOCK.bits())
+        .open(path)?;
+    if file.metadata()?.is_file() {
+        Ok(file)
+    } else {
+        Err(io::Error::new(
             io::ErrorKind::InvalidInput,
             "not a regular file",
-        ));
+        ))
     }
-    if metadata.len() == 0 {
+}
+
+/// Maps a regular file.
+fn map_file(path: &Path) -> io::Result<&'static [u8]> {
+    let file = open_regular(path)?;
+    if file.metadata()?.len() == 0 {
         return Ok(&[]);
     }
     #[expect(
@@ -112,7 +123,23 @@ fn map_file(path: &Path) -> io::Result<&'static [u8]> {
 #[derive(Debug)]
 pub(crate) struct RecordingFile {
     path: PathBuf,
+    file: File,
     damage: RefCell<Option<Damage>>,
+}
+
+/// A file from its beginning, whoever else reads or writes it.
+#[derive(Debug)]
+struct FromStart<'a> {
+    file: &'a File,
+    at: u64,
+}
+
+impl Read for FromStart<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let n = self.file.read_at(buffer, self.at)?;
+        self.at += n as u64;
+        Ok(n)
+    }
 }
 
 impl RecordingFile {
@@ -121,23 +148,31 @@ impl RecordingFile {
     /// # Errors
     /// If it cannot be read, or is none.
     pub(crate) fn open(path: &Path) -> anyhow::Result<Self> {
-        let recording = Self {
-            path: path.to_owned(),
-            damage: RefCell::new(None),
-        };
+        let file = open_regular(path).with_context(|| {
+            let shown = path.display();
+            format!("cannot open the recording {shown} (make one: hitm run -- COMMAND)")
+        })?;
+        let recording = Self::opened(path, file);
         recording.reader()?;
         Ok(recording)
     }
 
-    fn reader(&self) -> anyhow::Result<Reader<BufReader<File>>> {
-        let shown = self.path.display();
-        let file = File::open(&self.path).with_context(|| {
-            format!("cannot open the recording {shown} (make one: hitm run -- COMMAND)")
-        })?;
-        let regular = file.metadata().is_ok_and(|metadata| metadata.is_file());
-        anyhow::ensure!(regular, "the recording {shown} is not a regular file");
-        Reader::new(BufReader::with_capacity(1 << 20, file))
-            .with_context(|| format!("cannot read the recording {shown}"))
+    /// A recording that is open already.
+    pub(crate) fn opened(path: &Path, file: File) -> Self {
+        Self {
+            path: path.to_owned(),
+            file,
+            damage: RefCell::new(None),
+        }
+    }
+
+    fn reader(&self) -> anyhow::Result<Reader<BufReader<FromStart<'_>>>> {
+        let from_start = FromStart {
+            file: &self.file,
+            at: 0,
+        };
+        Reader::new(BufReader::with_capacity(1 << 20, from_start))
+            .with_context(|| format!("cannot read the recording {}", self.path.display()))
     }
 
     /// What was wrong with it, after it has been read.
@@ -148,7 +183,7 @@ impl RecordingFile {
 
 impl Recording for RecordingFile {
     fn events(&self) -> Box<dyn Iterator<Item = Event> + '_> {
-        // It could be opened a moment ago; if it is gone now, there is nothing in it.
+        // Nothing can be read from it: there is nothing in it.
         let Ok(mut reader) = self.reader() else {
             return Box::new(std::iter::empty());
         };

@@ -13,7 +13,10 @@ use clap::Parser;
 fn main() -> ExitCode {
     let cli = cli::Cli::parse();
     output::choose_colour(cli.color);
-    match commands::dispatch(cli.command) {
+    output::apologise_for_panics();
+    // A fault of ours has the exit code of one; a program that runs is ended on the way.
+    let result = std::panic::catch_unwind(|| commands::dispatch(cli.command));
+    match result.unwrap_or(Ok(exit_codes::Exit::Error)) {
         Ok(code) => code.into(),
         Err(error) if output::is_broken_pipe(&error) => exit_codes::Exit::Done.into(),
         Err(error) => {

@@ -33,6 +33,17 @@ pub(crate) fn error(error: &anyhow::Error) {
     }
 }
 
+/// What is said when hitm itself is at fault.
+pub(crate) fn apologise_for_panics() {
+    std::panic::set_hook(Box::new(|panic| {
+        let version = env!("CARGO_PKG_VERSION");
+        say(&format!(
+            "hitm: sorry, this is a fault of hitm {version} itself: {panic}\n  \
+             please report these lines, the command, and the recording if you may: `hitm report FILE` may show it again"
+        ));
+    }));
+}
+
 /// A line for a person, on stderr. That nobody can read it is no reason to fail.
 pub(crate) fn say(line: &str) {
     use io::Write as _;

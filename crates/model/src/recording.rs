@@ -199,7 +199,7 @@ pub enum MappingKind {
         path: String,
         /// The offset in the file of the range's start, in bytes.
         offset: u64,
-        /// The build-id found in it when it was recorded.
+        /// The build-id found in it when it was recorded, or what stands for one.
         build_id: Option<BuildId>,
     },
     /// The `brk` heap.

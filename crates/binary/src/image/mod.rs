@@ -4,6 +4,7 @@
 //! first asked for, so that a recorder can hold many images.
 
 mod elf;
+mod identity;
 mod names;
 mod sections;
 mod symbols;
@@ -21,6 +22,7 @@ use crate::decode::LongJumps;
 use elf::{Elf, Segment};
 use symbols::{Elves, SymbolIndex};
 
+pub use identity::content_id;
 pub(crate) use names::{demangle, split_suffix};
 use sections::Inflated;
 pub(crate) use sections::Slice;
@@ -135,6 +137,13 @@ impl<'d> Image<'d> {
     #[must_use]
     pub fn build_id(&self) -> Option<BuildId> {
         self.elf.build_id().map(|id| BuildId(id.to_vec()))
+    }
+
+    /// What tells this build from others: its build-id, or, where the linker wrote none, its content.
+    #[must_use]
+    pub fn identity(&self) -> Option<BuildId> {
+        self.build_id()
+            .or_else(|| identity::of_bytes(self.elf.bytes))
     }
 
     /// File name and CRC-32 of the separate debug file, where the binary names one.

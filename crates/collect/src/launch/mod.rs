@@ -1,5 +1,6 @@
 //! Starts a program and holds it back just before it executes, so that the sampler can be armed first.
 
+mod family;
 mod program;
 
 use std::{
@@ -23,6 +24,7 @@ use nix::{
     },
 };
 
+use self::family::Family;
 pub(crate) use self::program::check as check_program;
 use crate::CollectError;
 
@@ -58,6 +60,19 @@ pub(crate) struct Child {
     status: Option<ExitStatus>,
     /// How many of [`SIGNALS`] were sent, and when the last.
     ending: Option<(usize, Nanos)>,
+    /// The processes that it made, once it is being ended.
+    family: Family,
+}
+
+/// How a program is asked to end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Urgency {
+    /// From the beginning, with time to obey.
+    Usual,
+    /// It heard of it already: Ctrl-C goes to all that the terminal shows.
+    Told,
+    /// The user lost patience.
+    Now,
 }
 
 impl Child {
@@ -65,6 +80,7 @@ impl Child {
     pub(crate) fn hold(launch: Launch<'_>) -> Result<Self, CollectError> {
         let path = program::find(launch.command, launch.environment)?;
         program::check(&path)?;
+        program::check_user(&path)?;
         let go = pipe()?;
         let failure = pipe()?;
         let arguments = launch
@@ -98,6 +114,7 @@ impl Child {
             pidfd: pidfd(pid),
             status: None,
             ending: None,
+            family: Family::default(),
         })
     }
 
@@ -133,6 +150,10 @@ impl Child {
         Err(match source.raw_os_error() {
             Some(libc::EACCES | libc::EPERM) => CollectError::NotExecutable { path, source },
             Some(libc::ENOEXEC) => CollectError::BadFormat { path },
+            Some(libc::ENOENT) if path.exists() => CollectError::NoInterpreter {
+                path,
+                interpreter: None,
+            },
             _ => CollectError::Exec { path, source },
         })
     }
@@ -145,21 +166,38 @@ impl Child {
         self.status
     }
 
-    /// Asks it to end: at first politely, then less so each time the grace is over. To be called again and again.
-    pub(crate) fn end(&mut self, now: Nanos) {
+    /// Asks it and what it made to end: at first politely, then less so each time the grace is over. To be called again
+    /// and again, until [`is_over`](Self::is_over).
+    pub(crate) fn end(&mut self, now: Nanos, urgency: Urgency) {
+        let due = |at| urgency == Urgency::Now || now.since(at) >= GRACE;
         let step = match self.ending {
             None => 0,
-            Some((sent, at)) if now.since(at) >= GRACE && sent < SIGNALS.len() => sent,
+            Some((sent, at)) if due(at) && sent < SIGNALS.len() => sent,
             Some(_) => return,
         };
         self.ending = Some((step + 1, now));
-        self.signal(SIGNALS[step]);
+        self.family.look(self.status.is_none().then_some(self.pid));
+        if !(step == 0 && urgency == Urgency::Told) {
+            self.family.signal(SIGNALS[step]);
+            self.signal(SIGNALS[step]);
+        }
+    }
+
+    /// Whether it has ended, and what it made has as well or is not to be waited for any longer.
+    pub(crate) fn is_over(&mut self, now: Nanos) -> bool {
+        let given_up = self
+            .ending
+            .is_some_and(|(sent, at)| sent == SIGNALS.len() && now.since(at) >= GRACE);
+        self.status.is_some() && (self.family.is_over() || given_up)
     }
 
     fn signal(&self, signal: Signal) {
         // As long as it has not been waited for, its number is not given to another process.
         if self.status.is_none() {
             let _ = signal::kill(self.nix_pid(), signal);
+            if family::is_stopped(self.pid) {
+                let _ = signal::kill(self.nix_pid(), Signal::SIGCONT);
+            }
         }
     }
 

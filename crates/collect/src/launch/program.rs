@@ -4,8 +4,19 @@ use std::{
     ffi::{OsStr, OsString},
     fs::File,
     io::{self, Read as _},
-    os::unix::{ffi::OsStrExt as _, fs::PermissionsExt as _},
+    os::unix::{
+        ffi::OsStrExt as _,
+        fs::{MetadataExt as _, PermissionsExt as _},
+    },
     path::{Path, PathBuf},
+};
+
+use nix::{
+    sys::{
+        stat::Mode,
+        statvfs::{FsFlags, statvfs},
+    },
+    unistd::{getegid, geteuid},
 };
 
 use crate::CollectError;
@@ -79,12 +90,43 @@ pub(crate) fn check(path: &Path) -> Result<(), CollectError> {
         };
         match recognise(&head) {
             Kind::Native => return Ok(()),
+            Kind::Script(interpreter) if !interpreter.exists() => {
+                let interpreter = Some(interpreter);
+                return Err(CollectError::NoInterpreter { path, interpreter });
+            }
             Kind::Script(interpreter) => path = interpreter,
             Kind::Foreign(what) => return Err(CollectError::WrongArchitecture { path, what }),
             Kind::Unknown => return Err(CollectError::BadFormat { path }),
         }
     }
     Ok(())
+}
+
+/// Whether `path` starts as this user. Nobody may look into a program that changes it, by whatever sampler.
+pub(super) fn check_user(path: &Path) -> Result<(), CollectError> {
+    let Ok(metadata) = std::fs::metadata(path) else {
+        return Ok(());
+    };
+    let mode = Mode::from_bits_truncate(metadata.mode());
+    let other_user = mode.contains(Mode::S_ISUID) && metadata.uid() != geteuid().as_raw();
+    let other_group =
+        mode.contains(Mode::S_ISGID | Mode::S_IXGRP) && metadata.gid() != getegid().as_raw();
+    if (other_user || other_group) && !bits_are_ignored(path) {
+        return Err(CollectError::SetUser {
+            path: path.to_owned(),
+        });
+    }
+    Ok(())
+}
+
+/// Whether the mount, or a setting of this process, takes the power from such bits.
+fn bits_are_ignored(path: &Path) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let no_new_privileges = status
+        .lines()
+        .filter_map(|line| line.strip_prefix("NoNewPrivs:"))
+        .any(|set| set.trim() == "1");
+    no_new_privileges || statvfs(path).is_ok_and(|mount| mount.flags().contains(FsFlags::ST_NOSUID))
 }
 
 fn head(path: &Path) -> io::Result<Vec<u8>> {

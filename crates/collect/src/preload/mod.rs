@@ -19,6 +19,10 @@ use std::{collections::VecDeque, ffi::OsString, fmt, io};
 
 use hitm_model::{Nanos, Pid, SamplerKind};
 use nix::{
+    sys::{
+        signal::{SigEvent, SigevNotify},
+        timer::Timer,
+    },
     time::{ClockId, clock_getres, clock_gettime},
     unistd::{SysconfVar, sysconf},
 };
@@ -60,6 +64,8 @@ pub enum Condition {
     ThreadsWithoutTimer(u32),
     /// So many processes took the agent's signal for themselves.
     SignalTaken(u32),
+    /// So many processes executed a program that did not load the agent.
+    Escaped(u32),
 }
 
 impl fmt::Display for Condition {
@@ -71,6 +77,15 @@ impl fmt::Display for Condition {
             Self::ThreadsWithoutTimer(threads) => {
                 write!(f, "{threads} threads could not be given a timer and were not sampled")
             }
+            Self::Escaped(1) => f.write_str(
+                "a process executed a program that did not load the agent: it is static, setuid, not linked with glibc, \
+                 or was given an environment without LD_PRELOAD",
+            ),
+            Self::Escaped(processes) => write!(
+                f,
+                "{processes} processes executed programs that did not load the agent: they are static, setuid, not linked \
+                 with glibc, or were given an environment without LD_PRELOAD"
+            ),
             Self::SignalTaken(processes) => write!(
                 f,
                 "{processes} processes use all real-time signals themselves and were not sampled any longer"
@@ -85,6 +100,12 @@ impl Preload {
         let cannot = |doing: &str, source: io::Error| CollectError::Agent {
             why: format!("{doing} failed: {source}"),
         };
+        // What refuses it here (a filter) refuses it in the program, which inherits the filter.
+        Timer::new(
+            ClockId::CLOCK_MONOTONIC,
+            SigEvent::new(SigevNotify::SigevNone),
+        )
+        .map_err(|error| cannot("making a timer", error.into()))?;
         let ticks = Ticks::for_period(period, tick());
         let cpus = sysconf(SysconfVar::_NPROCESSORS_CONF)
             .ok()
@@ -141,6 +162,7 @@ impl Preload {
             let dead = self.processes.dead();
             self.take(cutoff, sink);
             self.bury(&dead, now, sink);
+            self.processes.look_for_escapes(shipped::NAME);
         }
     }
 
@@ -162,7 +184,10 @@ impl Preload {
         let counts = self.channel.counts();
         match (counts.hellos, counts.backed_off, counts.unsampled) {
             (0, ..) => Some(Condition::NotLoaded),
-            (_, 0, 0) => None,
+            (_, 0, 0) => match self.processes.n_escapes() {
+                0 => None,
+                processes => Some(Condition::Escaped(processes)),
+            },
             (_, 0, threads) => Some(Condition::ThreadsWithoutTimer(threads)),
             (_, processes, _) => Some(Condition::SignalTaken(processes)),
         }

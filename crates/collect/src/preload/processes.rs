@@ -32,6 +32,8 @@ pub(super) struct Processes {
     child: Option<Pid>,
     /// The time of the latest event handed over.
     latest: Nanos,
+    /// Processes that executed a program without the agent.
+    n_escapes: u32,
 }
 
 #[derive(Debug, Default)]
@@ -43,6 +45,8 @@ struct Process {
     /// Whole texts that were not needed yet, and when they were whole.
     dumps: VecDeque<(Nanos, Vec<Mapping>)>,
     next_scan: Option<Instant>,
+    /// How often in a row it was found without the agent.
+    without_agent: u8,
 }
 
 #[derive(Debug, Default)]
@@ -212,6 +216,33 @@ impl Processes {
         dead
     }
 
+    /// Looks for processes that an agent was in and that run another program now, without one.
+    ///
+    /// One that has just begun has not loaded it yet, so it must be found twice.
+    pub(super) fn look_for_escapes(&mut self, agent: &str) {
+        for (&pid, process) in &mut self.known {
+            let Ok(maps) = fs::read(format!("/proc/{pid}/maps")) else {
+                continue;
+            };
+            let has_agent = maps
+                .windows(agent.len())
+                .any(|window| window == agent.as_bytes());
+            if has_agent || maps.is_empty() {
+                process.without_agent = 0;
+                continue;
+            }
+            process.without_agent = process.without_agent.saturating_add(1);
+            if process.without_agent == 2 {
+                self.n_escapes += 1;
+            }
+        }
+    }
+
+    /// How many such processes there were.
+    pub(super) const fn n_escapes(&self) -> u32 {
+        self.n_escapes
+    }
+
     /// Reports the ends of all threads of a process that is gone.
     pub(super) fn bury(&mut self, pid: Pid, at: Nanos, sink: Sink<'_>) {
         let at = at.max(self.latest);
@@ -287,8 +318,9 @@ impl Process {
         }
         let name_read = self.threads.get(&tid).and_then(|thread| thread.name_read);
         if next_load.is_none() && name_read.is_none_or(|then| at.since(then) > NAME_AGE) {
-            if let Ok(name) = fs::read_to_string(format!("/proc/{pid}/task/{tid}/comm")) {
-                self.rename(pid, tid, name.trim_end_matches('\n').into(), at, sink);
+            if let Ok(name) = fs::read(format!("/proc/{pid}/task/{tid}/comm")) {
+                let name = String::from_utf8_lossy(name.strip_suffix(b"\n").unwrap_or(&name));
+                self.rename(pid, tid, name.into_owned(), at, sink);
             }
             self.threads.entry(tid).or_default().name_read = Some(at);
         }
@@ -353,9 +385,10 @@ fn name_in(record: &Payload) -> String {
 
 /// Whether the process exists and is not only waiting to be waited for.
 fn is_alive(pid: Pid) -> bool {
-    let Ok(text) = fs::read_to_string(format!("/proc/{pid}/stat")) else {
+    let Ok(text) = fs::read(format!("/proc/{pid}/stat")) else {
         return false;
     };
+    let text = String::from_utf8_lossy(&text);
     // The state is behind the name, which may have parentheses in it.
     let state = text
         .rsplit_once(") ")

@@ -4,7 +4,7 @@ mod options;
 mod process;
 mod waiting;
 
-use std::{io::Write, os::fd::AsRawFd as _, sync::atomic::Ordering, time::Duration};
+use std::{fs::File, io::Write, os::fd::AsRawFd as _, sync::atomic::Ordering, time::Duration};
 
 use hitm_model::{
     Event, ExitStatus, LineSize, Machine, Nanos, Pid, RunInfo, RunMode, SamplerInfo, StopReason,
@@ -17,7 +17,7 @@ pub use self::options::{
 use self::waiting::Waiting;
 use crate::{
     CollectError, calibrate, clock,
-    launch::{Child, Launch},
+    launch::{Child, Launch, Urgency},
     machine,
     perf::PerfSampler,
     preload::Preload,
@@ -179,18 +179,40 @@ fn info(
 /// Sees to it that the program ends, unless it is to be left alone, and waits for that.
 fn end(child: &mut Child, reason: &StopReason, options: &RunOptions<'_>) -> Option<ExitStatus> {
     let mut waiting = Waiting::new(child.wake_fd());
+    // What is asked for from now on is asked for again.
+    let asked = options.interrupt.swap(false, Ordering::Relaxed);
+    let mut urgency = if asked && terminal_shows_us() {
+        Urgency::Told
+    } else {
+        Urgency::Usual
+    };
     loop {
-        if let Some(status) = child.try_wait() {
+        if let Some(status) = child.try_wait()
+            && child.is_over(clock::now())
+        {
             return Some(status);
         }
+        if options.interrupt.swap(false, Ordering::Relaxed) {
+            urgency = Urgency::Now;
+        }
         // A full disk is no reason to end the program, nor to give it less time.
-        let left_alone = matches!(reason, StopReason::WriteFailed(_))
-            && stop_asked(options.interrupt, None, Nanos::default()).is_none();
+        let left_alone =
+            matches!(reason, StopReason::WriteFailed(_)) && !asked && urgency != Urgency::Now;
         if !left_alone {
-            child.end(clock::now());
+            child.end(clock::now(), urgency);
+            if urgency == Urgency::Now {
+                urgency = Urgency::Usual;
+            }
         }
         waiting.wait(POLL_EVERY);
     }
+}
+
+/// Whether this process is in the foreground of a terminal: what is typed there goes to the program as well, and a
+/// second signal would mean more than the user meant.
+fn terminal_shows_us() -> bool {
+    let foreground = File::open("/dev/tty").map(|tty| nix::unistd::tcgetpgrp(&tty));
+    matches!(foreground, Ok(Ok(group)) if group == nix::unistd::getpgrp())
 }
 
 /// The recording while it is made.

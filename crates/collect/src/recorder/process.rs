@@ -19,9 +19,20 @@ pub(super) fn check(pid: Pid) -> Result<(), CollectError> {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
             Err(CollectError::NotPermitted { pid })
         }
-        // A thread of the kernel has a directory, but no program.
-        Err(_) => Err(CollectError::NoSuchProcess { pid }),
+        Err(_) => Err(match state(pid) {
+            Some('Z' | 'X') => CollectError::Zombie { pid },
+            // It has a directory, but no program.
+            Some(_) => CollectError::KernelThread { pid },
+            None => CollectError::NoSuchProcess { pid },
+        }),
     }
+}
+
+/// A letter for what a process does: `/proc/PID/stat` behind the name, which may contain anything.
+fn state(pid: Pid) -> Option<char> {
+    let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
+    let stat = String::from_utf8_lossy(&stat);
+    stat.rsplit_once(") ")?.1.chars().next()
 }
 
 /// The command and arguments it was started with.
@@ -40,12 +51,10 @@ pub(super) fn watch(pid: Pid) -> Option<OwnedFd> {
 
 /// Whether it has ended, whether or not somebody has waited for it.
 pub(super) fn is_gone(pid: Pid) -> bool {
-    let Ok(stat) = fs::read_to_string(format!("/proc/{pid}/stat")) else {
+    let Some(state) = state(pid) else {
         return true;
     };
-    // The state is behind the name, which may contain anything.
-    let state = stat.rsplit_once(") ").map(|(_, rest)| rest);
     // A process whose main thread has ended is a zombie, too, as long as others run.
     let n_threads = || fs::read_dir(format!("/proc/{pid}/task")).map_or(0, Iterator::count);
-    state.is_some_and(|state| state.starts_with(['Z', 'X'])) && n_threads() <= 1
+    matches!(state, 'Z' | 'X') && n_threads() <= 1
 }

@@ -1,11 +1,13 @@
 //! The running processes through `/proc` and `process_vm_readv`.
 
 use std::{
+    cell::RefCell,
     fs::{self, File},
     io::IoSliceMut,
     os::unix::fs::{FileExt as _, MetadataExt as _},
 };
 
+use hitm_binary::image::content_id;
 use hitm_model::{Avma, AvmaRange, BuildId, Mapping, MappingKind, Nanos, Pid, Tid};
 use nix::sys::uio::{RemoteIoVec, process_vm_readv};
 use rustc_hash::FxHashMap;
@@ -24,7 +26,36 @@ const MOST_FILES: usize = 4096;
 pub struct ProcFs {
     /// By device, inode, size and time of change.
     build_ids: FxHashMap<(u64, u64, u64, i64), Option<BuildId>>,
+    inodes: RefCell<Inodes>,
 }
+
+/// Which file is mapped where in the process that was asked about last.
+#[derive(Debug, Default)]
+struct Inodes {
+    pid: Option<Pid>,
+    by_start: FxHashMap<Avma, u64>,
+}
+
+impl Inodes {
+    /// The number of the file that is mapped from `start` on; `None` if nothing is, or nothing is known.
+    fn get(&mut self, pid: Pid, start: Avma) -> Option<u64> {
+        if self.pid == Some(pid)
+            && let Some(&known) = self.by_start.get(&start)
+        {
+            return Some(known);
+        }
+        let text = fs::read(format!("/proc/{pid}/maps")).unwrap_or_default();
+        self.by_start = String::from_utf8_lossy(&text)
+            .lines()
+            .filter_map(parse_inode)
+            .collect();
+        self.pid = Some(pid);
+        self.by_start.get(&start).copied()
+    }
+}
+
+/// Stands for the build-id of a file that cannot be had any more: no file is the recorded one, so none gives names.
+const GONE: &[u8] = b"gone";
 
 impl ProcFs {
     /// The processes that run now.
@@ -63,7 +94,11 @@ impl World for ProcFs {
     }
 
     fn build_id(&mut self, pid: Pid, mapping: &Mapping) -> Option<BuildId> {
-        let file = open(pid, mapping)?;
+        let file = match self.open(pid, mapping) {
+            Opened::Mapped(file) => file,
+            Opened::Replaced => return Some(BuildId(GONE.to_vec())),
+            Opened::Unknown => return None,
+        };
         let metadata = file.metadata().ok().filter(|m| m.is_file())?;
         let key = (
             metadata.dev(),
@@ -74,7 +109,8 @@ impl World for ProcFs {
         if let Some(known) = self.build_ids.get(&key) {
             return known.clone();
         }
-        let found = build_id::find(&|offset, len| read_file(&file, offset, len));
+        let found = build_id::find(&|offset, len| read_file(&file, offset, len))
+            .or_else(|| identity_of(&file, metadata.size()));
         if self.build_ids.len() >= MOST_FILES {
             self.build_ids.clear();
         }
@@ -97,20 +133,61 @@ impl World for ProcFs {
     }
 
     fn file(&self, pid: Pid, mapping: &Mapping, offset: u64, len: usize) -> Option<Vec<u8>> {
-        read_file(&open(pid, mapping)?, offset, len)
+        match self.open(pid, mapping) {
+            Opened::Mapped(file) => read_file(&file, offset, len),
+            Opened::Replaced | Opened::Unknown => None,
+        }
     }
 }
 
-/// The mapped file itself where that is allowed, else what has its path in the process's file system, else in ours.
-fn open(pid: Pid, mapping: &Mapping) -> Option<File> {
-    let MappingKind::File { path, .. } = &mapping.kind else {
+/// What came of looking for a mapped file.
+enum Opened {
+    /// It is this one.
+    Mapped(File),
+    /// It is none of those that have its path now.
+    Replaced,
+    /// There is none, or it cannot be opened.
+    Unknown,
+}
+
+impl ProcFs {
+    /// The mapped file itself where that is allowed, else what has its path in the process's file system, else in
+    /// ours: if it is the one that is mapped, as far as that can be told.
+    fn open(&self, pid: Pid, mapping: &Mapping) -> Opened {
+        let MappingKind::File { path, .. } = &mapping.kind else {
+            return Opened::Unknown;
+        };
+        let AvmaRange { start, end } = mapping.range;
+        let itself = format!("/proc/{pid}/map_files/{:x}-{:x}", start.0, end.0);
+        if let Ok(file) = regular(itself) {
+            return Opened::Mapped(file);
+        }
+        let mapped = self.inodes.borrow_mut().get(pid, start);
+        let mut replaced = false;
+        for path in [format!("/proc/{pid}/root{path}"), path.clone()] {
+            let Ok(file) = regular(path) else { continue };
+            let inode = file.metadata().map(|metadata| metadata.ino()).ok();
+            if mapped.is_none() || inode == mapped {
+                return Opened::Mapped(file);
+            }
+            replaced = true;
+        }
+        if replaced {
+            Opened::Replaced
+        } else {
+            Opened::Unknown
+        }
+    }
+}
+
+/// What stands for the build-id of an ELF file without one.
+fn identity_of(file: &File, len: u64) -> Option<BuildId> {
+    if !read_file(file, 0, 4)?.starts_with(b"\x7fELF") {
         return None;
-    };
-    let AvmaRange { start, end } = mapping.range;
-    File::open(format!("/proc/{pid}/map_files/{:x}-{:x}", start.0, end.0))
-        .or_else(|_| regular(format!("/proc/{pid}/root{path}")))
-        .or_else(|_| regular(path.clone()))
-        .ok()
+    }
+    content_id(len, &mut |offset, buffer| {
+        file.read_exact_at(buffer, offset).is_ok()
+    })
 }
 
 /// Opening a device or a pipe could block or do things.
@@ -127,6 +204,15 @@ fn read_file(file: &File, offset: u64, len: usize) -> Option<Vec<u8>> {
     let mut bytes = vec![0; len.min(usize::try_from(left).ok()?)];
     file.read_exact_at(&mut bytes, offset).ok()?;
     Some(bytes)
+}
+
+/// The start and the inode of a mapping of a file.
+fn parse_inode(line: &str) -> Option<(Avma, u64)> {
+    let mut fields = line.splitn(6, ' ');
+    let (start, _) = fields.next()?.split_once('-')?;
+    let start = Avma(u64::from_str_radix(start, 16).ok()?);
+    let inode = fields.nth(3)?.parse().ok().filter(|&inode| inode != 0)?;
+    Some((start, inode))
 }
 
 /// `7f5c-7f5d r-xp 00001000 fd:00 1234    /usr/lib/libc.so.6`

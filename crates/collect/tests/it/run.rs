@@ -348,7 +348,7 @@ fn what_cannot_be_started_is_said_precisely() {
             matches!(e, CollectError::BadFormat { .. })
         }),
         (file("lost", b"#!/no/interpreter\n", 0o755), |e| {
-            matches!(e, CollectError::Exec { .. })
+            matches!(e, CollectError::NoInterpreter { .. })
         }),
     ];
     for (command, expected) in cases {

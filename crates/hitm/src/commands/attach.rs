@@ -25,7 +25,9 @@ pub(crate) fn attach(args: &AttachArgs) -> anyhow::Result<Exit> {
         interrupt: &interrupt,
     };
     let file = NewRecording::create(&args.record.output)?;
-    let writer = Writer::new(file).context("cannot write the recording")?;
+    let recording = file.reader()?;
+    let writer = Writer::new(file)
+        .context("cannot write the recording (make room, or choose another place: -o FILE)")?;
     if args.record.duration.is_none() {
         output::say(&format!(
             "hitm: recording process {pid}; Ctrl-C ends the recording, not the process"
@@ -42,6 +44,6 @@ pub(crate) fn attach(args: &AttachArgs) -> anyhow::Result<Exit> {
         ));
     }
     let alive = (outcome.reason != StopReason::ProgramEnded).then_some(pid);
-    let report = analyse(&args.record.output, &args.show, alive, Vec::new())?;
+    let report = analyse(&recording, &args.show, alive, Vec::new())?;
     show(&report, &args.record.output, &args.show, TableTo::Stderr)
 }

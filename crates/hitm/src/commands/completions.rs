@@ -12,7 +12,7 @@ use crate::exit_codes::Exit;
 pub(crate) fn completions(shell: Shell) -> anyhow::Result<Exit> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "hitm", &mut script);
-    io::stdout().lock().write_all(&script)?;
+    print(&script)?;
     Ok(Exit::Done)
 }
 
@@ -41,6 +41,13 @@ pub(crate) fn man() -> anyhow::Result<Exit> {
         writeln!(page, ".SH \"EXIT STATUS\"\n{codes}")?;
     }
     whole.render_version_section(&mut page)?;
-    io::stdout().lock().write_all(&page)?;
+    print(&page)?;
     Ok(Exit::Done)
+}
+
+/// What stays in the buffer of stdout is written when nobody is told any more that it failed.
+fn print(text: &[u8]) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(text)?;
+    out.flush()
 }

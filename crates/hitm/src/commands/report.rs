@@ -3,9 +3,11 @@
 use super::show::{TableTo, analyse, show};
 use crate::cli::ReportArgs;
 use crate::exit_codes::Exit;
+use crate::load::RecordingFile;
 
 /// Reports on a recording.
 pub(crate) fn report(args: &ReportArgs) -> anyhow::Result<Exit> {
-    let report = analyse(&args.file, &args.show, None, Vec::new())?;
+    let recording = RecordingFile::open(&args.file)?;
+    let report = analyse(&recording, &args.show, None, Vec::new())?;
     show(&report, &args.file, &args.show, TableTo::Stdout)
 }

@@ -13,22 +13,23 @@ use super::show::{TableTo, analyse, show};
 use super::store::NewRecording;
 use crate::cli::{self, RunArgs};
 use crate::exit_codes::Exit;
+use crate::load::RecordingFile;
 use crate::output;
 
 /// Runs a program under the sampler and reports.
 pub(crate) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
-    let outcome = record(args)?;
+    let (outcome, recording) = record(args)?;
     if let StopReason::WriteFailed(why) = &outcome.reason {
         output::say(&format!(
             "hitm: the recording {} stopped in the middle: {why}; the program ran on without it",
             args.record.output.display()
         ));
     }
-    let report = analyse(&args.record.output, &args.show, None, Vec::new())?;
+    let report = analyse(&recording, &args.show, None, Vec::new())?;
     show(&report, &args.record.output, &args.show, TableTo::Stderr)
 }
 
-fn record(args: &RunArgs) -> anyhow::Result<Outcome> {
+fn record(args: &RunArgs) -> anyhow::Result<(Outcome, RecordingFile)> {
     let interrupt = interrupt::flag()?;
     let environment: Vec<_> = std::env::vars_os().collect();
     let options = RunOptions {
@@ -45,12 +46,14 @@ fn record(args: &RunArgs) -> anyhow::Result<Outcome> {
         interrupt: &interrupt,
     };
     let file = NewRecording::create(&args.record.output)?;
-    let writer = Writer::new(file).context("cannot write the recording")?;
+    let recording = file.reader()?;
+    let writer = Writer::new(file)
+        .context("cannot write the recording (make room, or choose another place: -o FILE)")?;
     let shares_terminal = io::stdout().is_terminal() || io::stderr().is_terminal();
     let mut progress = ProgressLine::beside_program(shares_terminal);
     let outcome = record_run(&options, writer, &mut |now| progress.update(now));
     progress.clear();
-    Ok(outcome?)
+    Ok((outcome?, recording))
 }
 
 /// The rate that was asked for.

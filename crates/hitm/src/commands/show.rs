@@ -22,16 +22,15 @@ pub(super) enum TableTo {
     Stderr,
 }
 
-/// Analyses the recording at `path`.
+/// Analyses a recording.
 ///
 /// `alive` is the recorded process if it still runs: its binaries are then read as it sees them.
 pub(super) fn analyse(
-    path: &Path,
+    recording: &RecordingFile,
     args: &ShowArgs,
     alive: Option<Pid>,
     more: Vec<Caveat>,
 ) -> anyhow::Result<Report> {
-    let recording = RecordingFile::open(path)?;
     let files = Files::seen_by(alive);
     let options = Options {
         line_size: args.line_size,
@@ -44,7 +43,7 @@ pub(super) fn analyse(
         ..Options::default()
     };
     let mut progress = ProgressLine::analysing();
-    let mut report = hitm_analysis::analyse(&recording, &files, &options);
+    let mut report = hitm_analysis::analyse(recording, &files, &options);
     progress.clear();
     report.caveats.extend(
         recording

@@ -7,13 +7,16 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 
+use crate::load::RecordingFile;
+
 /// A recording's file, which takes its name when the first events are written.
 ///
-/// Until then it has the name `FILE.new`: a command that does not start leaves the old recording where it is. Then the
-/// old one becomes `FILE.old`.
+/// Until then it has a name of its own: a command that does not start leaves the old recording where it is, and two
+/// recorders do not write to one file. Then the old one becomes `FILE.old`.
 #[derive(Debug)]
 pub(super) struct NewRecording {
     path: PathBuf,
+    unnamed: PathBuf,
     file: File,
     writes: u32,
 }
@@ -28,19 +31,40 @@ impl NewRecording {
     /// If it cannot be created, or the path is something other than a file.
     pub(super) fn create(path: &Path) -> anyhow::Result<Self> {
         let shown = path.display();
+        let path = &behind_links(path);
         let other = fs::metadata(path).is_ok_and(|metadata| !metadata.is_file());
         anyhow::ensure!(
             !other,
             "the recording cannot be written to {shown}: it is not a regular file (choose another: -o FILE)"
         );
-        let file = File::create(with_suffix(path, ".new")).with_context(|| {
-            format!("cannot create the recording {shown} (choose another place: -o FILE)")
-        })?;
+        let unnamed = with_suffix(path, &format!(".{}.new", std::process::id()));
+        let file = File::options()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .open(&unnamed)
+            .with_context(|| {
+                format!("cannot create the recording {shown} (choose another place: -o FILE)")
+            })?;
         Ok(Self {
-            path: path.to_owned(),
+            path: path.clone(),
+            unnamed,
             file,
             writes: 0,
         })
+    }
+
+    /// The same file, to be read once it is written: its name may be another recording's by then.
+    ///
+    /// # Errors
+    /// If there are too many open files.
+    pub(super) fn reader(&self) -> anyhow::Result<RecordingFile> {
+        let file = self
+            .file
+            .try_clone()
+            .context("cannot keep the recording open")?;
+        Ok(RecordingFile::opened(&self.path, file))
     }
 
     fn take_name(&self) -> io::Result<()> {
@@ -48,7 +72,7 @@ impl NewRecording {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
         }
-        fs::rename(with_suffix(&self.path, ".new"), &self.path)
+        fs::rename(&self.unnamed, &self.path)
     }
 
     fn is_named(&self) -> bool {
@@ -74,9 +98,24 @@ impl Drop for NewRecording {
     fn drop(&mut self) {
         if !self.is_named() {
             // Nothing was recorded; that it cannot be removed either is no news to anybody.
-            let _ = fs::remove_file(with_suffix(&self.path, ".new"));
+            let _ = fs::remove_file(&self.unnamed);
         }
     }
+}
+
+/// The file that a path means: a link stays, and what it leads to is replaced.
+fn behind_links(path: &Path) -> PathBuf {
+    const MOST_LINKS: usize = 40;
+    let mut path = path.to_owned();
+    for _ in 0..MOST_LINKS {
+        let Ok(target) = fs::read_link(&path) else {
+            break;
+        };
+        path = path
+            .parent()
+            .map_or_else(|| target.clone(), |folder| folder.join(&target));
+    }
+    path
 }
 
 fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
@@ -107,5 +146,17 @@ mod tests {
         assert_eq!(fs::read(&path).unwrap(), b"header events");
         assert_eq!(fs::read(folder.path().join("a.hitm.old")).unwrap(), b"old");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
+    }
+
+    #[test]
+    fn a_link_stays_and_leads_to_the_new_recording() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, link) = (folder.path().join("a.hitm"), folder.path().join("link"));
+        std::os::unix::fs::symlink("a.hitm", &link).unwrap();
+        let mut file = NewRecording::create(&link).unwrap();
+        file.write_all(b"header").unwrap();
+        file.write_all(b" events").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"header events");
+        assert_eq!(fs::read_link(&link).unwrap(), Path::new("a.hitm"));
     }
 }

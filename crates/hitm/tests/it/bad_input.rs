@@ -209,3 +209,111 @@ fn the_gate_is_exit_code_1_and_only_when_asked_for() {
         &[],
     );
 }
+
+/// Two threads that fight, one wherever the other is: `pair` is what it is called.
+const PAIR: &str = r#"
+#include <pthread.h>
+struct { long a, b; } __attribute__((aligned(64))) pair;
+static void *work(void *at) { for (long i = 0; i < 4000000; i++) __atomic_fetch_add((long *)at, 1, 0); return 0; }
+int main(void) {
+    pthread_t other;
+    pthread_create(&other, 0, work, &pair.a);
+    work(&pair.b);
+    return pthread_join(other, 0);
+}"#;
+
+fn compile(session: &Session, source: &str, flags: &[&str]) {
+    fs::write(session.path("main.c"), source).unwrap();
+    let output = std::process::Command::new("gcc")
+        .current_dir(session.path(""))
+        .args(["-O1", "-g", "-pthread", "-o", "main", "main.c"])
+        .args(flags)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+}
+
+#[test]
+fn a_rebuilt_program_gives_no_names_with_or_without_build_id() {
+    if let Err(why) = perf_available() {
+        skip!("{why}");
+    }
+    for flag in ["-Wl,--build-id=none", "-Wl,--build-id"] {
+        let session = Session::new();
+        compile(&session, PAIR, &[flag]);
+        let outcome = session.hitm(["run", "-o", "r.hitm", "--json=r.json", "--", "./main"]);
+        assert_eq!(outcome.status.code(), Some(0), "{}", outcome.stderr);
+        let caveats = |name: &str| session.json(name)["caveats"].to_string();
+        assert!(!caveats("r.json").contains("build-id-differs"));
+        compile(&session, &PAIR.replace("pair", "renamed"), &[flag]);
+        session.hitm(["report", "r.hitm", "--json=later.json"]);
+        assert!(caveats("later.json").contains("build-id-differs"), "{flag}");
+        assert!(
+            session.json("later.json")["findings"]
+                .as_array()
+                .unwrap()
+                .is_empty()
+        );
+    }
+}
+
+#[test]
+fn what_the_program_made_ends_with_it() {
+    if let Err(why) = perf_available() {
+        skip!("{why}");
+    }
+    let session = Session::new();
+    let outcome = session.hitm([
+        "run",
+        "--for",
+        "0.3",
+        "--",
+        "sh",
+        "-c",
+        "sleep 1000 & echo $!; wait",
+    ]);
+    assert_eq!(outcome.status.code(), Some(0), "{}", outcome.stderr);
+    let stat = fs::read_to_string(format!("/proc/{}/stat", outcome.stdout.trim()));
+    assert!(
+        stat.is_err() || stat.unwrap().contains(") Z"),
+        "{outcome:?}"
+    );
+}
+
+#[test]
+fn two_runs_into_one_recording_do_not_mix() {
+    if let Err(why) = perf_available() {
+        skip!("{why}");
+    }
+    let session = Session::new();
+    std::thread::scope(|scope| {
+        for said in ["first", "second"] {
+            let session = &session;
+            scope.spawn(move || {
+                let json = format!("--json={said}.json");
+                let outcome = session.hitm(["run", &json, "--", "sh", "-c", "sleep 0.3", said]);
+                assert_eq!(outcome.status.code(), Some(0), "{}", outcome.stderr);
+                let command = session.json(&format!("{said}.json"))["run"].to_string();
+                assert!(command.contains(said), "{command}");
+            });
+        }
+    });
+}
+
+#[test]
+fn what_cannot_be_sampled_or_read_is_said_at_once() {
+    let session = Session::new();
+    check(&session, &["attach", "2"], 2, &["2", "try:"]);
+    nix::unistd::mkfifo(&session.path("fifo"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+    check(&session, &["report", "fifo"], 2, &["not a regular file"]);
+    check(&session, &["run", "--", "."], 2, &["try: "]);
+    let script = session.path("script");
+    fs::write(&script, "#!/no/interpreter\n").unwrap();
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+    check(
+        &session,
+        &["run", "--", "./script"],
+        2,
+        &["/no/interpreter is missing"],
+    );
+}
