@@ -41,7 +41,9 @@ pub(crate) fn advise(verdict: Verdict, roles: &[Role], line: LineSize) -> Advice
         },
         Verdict::Unproven => Advice {
             kind: AdviceKind::LeaveAsIs,
-            text: "gather more evidence before changing anything".into(),
+            text: "too few meetings to decide: record for longer or more often (`hitm run --rate 5000`) before changing \
+                   anything"
+                .into(),
             added_bytes: None,
         },
     }

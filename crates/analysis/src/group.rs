@@ -24,6 +24,9 @@ const LISTED_LINES: usize = 64;
 /// Sites that are listed per participant.
 const LISTED_SITES: usize = 8;
 
+/// With fewer samples that met, the kind of sharing stays open: the finding is a hint.
+const MET_TO_DECIDE: u64 = 6;
+
 /// So many samples of participants must have met for medium confidence, and for high.
 const MET_FOR_MEDIUM: u64 = 8;
 const MET_FOR_HIGH: u64 = 30;
@@ -79,6 +82,11 @@ fn finding(
     let met = lines
         .iter()
         .fold(Met::default(), |sum, (line, _)| add(sum, line.met));
+    let verdict = if met.samples < MET_TO_DECIDE {
+        Verdict::Unproven
+    } else {
+        verdict
+    };
     let objects = objects(&lines);
     let participants = participants(&lines, &objects, around);
     let roles: Vec<Role> = lines.iter().take(LISTED_LINES).flat_map(roles).collect();

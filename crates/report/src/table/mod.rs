@@ -178,7 +178,24 @@ fn headline(finding: &Finding) -> String {
     match (finding.objects.as_slice(), finding.lines.as_slice()) {
         ([], [line, ..]) => format!("line {}", line.address),
         ([], []) => "an unknown line".into(),
-        (objects, _) => some_of(objects.iter().map(|object| object.name.as_str()), 3),
+        (objects, _) => {
+            // Objects of one type, as heap blocks often are, are named once.
+            let mut names: Vec<(&str, usize)> = Vec::new();
+            for object in objects {
+                match names.iter_mut().find(|(name, _)| *name == object.name) {
+                    Some((_, count)) => *count += 1,
+                    None => names.push((&object.name, 1)),
+                }
+            }
+            let names: Vec<String> = names
+                .into_iter()
+                .map(|(name, count)| match count {
+                    1 => name.to_owned(),
+                    count => format!("{name} × {count}"),
+                })
+                .collect();
+            some_of(names.iter().map(String::as_str), 3)
+        }
     }
 }
 

@@ -96,10 +96,11 @@ pub(crate) fn run() -> anyhow::Result<Exit> {
         say(&conclusion(&pairs))?;
     }
     say("\nThe same for a program of yours: hitm run -- COMMAND")?;
+    // A machine that was too busy to show it has refused; nothing is wrong with the request.
     Ok(if found && gone {
         Exit::Done
     } else {
-        Exit::Error
+        Exit::Refused
     })
 }
 
