@@ -28,13 +28,17 @@ pub(crate) fn attach(args: &AttachArgs) -> anyhow::Result<Exit> {
     let recording = file.reader()?;
     let writer = Writer::new(file)
         .context("cannot write the recording (make room, or choose another place: -o FILE)")?;
-    if args.record.duration.is_none() {
-        output::say(&format!(
-            "hitm: recording process {pid}; Ctrl-C ends the recording, not the process"
-        ));
-    }
     let mut progress = ProgressLine::on_stderr();
-    let outcome = record_attach(&options, writer, &mut |now| progress.update(now));
+    let mut to_say = args.record.duration.is_none().then(|| {
+        format!("hitm: recording process {pid}; Ctrl-C ends the recording, not the process")
+    });
+    let outcome = record_attach(&options, writer, &mut |now| {
+        // Said once it is true: the process may be refused.
+        if let Some(line) = to_say.take() {
+            output::say(&line);
+        }
+        progress.update(now);
+    });
     progress.clear();
     let outcome = outcome?;
     if let StopReason::WriteFailed(why) = &outcome.reason {
@@ -44,6 +48,6 @@ pub(crate) fn attach(args: &AttachArgs) -> anyhow::Result<Exit> {
         ));
     }
     let alive = (outcome.reason != StopReason::ProgramEnded).then_some(pid);
-    let report = analyse(&recording, &args.show, alive, Vec::new())?;
+    let report = analyse(&recording, &args.show, alive)?;
     show(&report, &args.record.output, &args.show, TableTo::Stderr)
 }

@@ -8,6 +8,6 @@ use crate::load::RecordingFile;
 /// Reports on a recording.
 pub(crate) fn report(args: &ReportArgs) -> anyhow::Result<Exit> {
     let recording = RecordingFile::open(&args.file)?;
-    let report = analyse(&recording, &args.show, None, Vec::new())?;
+    let report = analyse(&recording, &args.show, None)?;
     show(&report, &args.file, &args.show, TableTo::Stdout)
 }

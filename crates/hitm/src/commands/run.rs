@@ -25,7 +25,7 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
             args.record.output.display()
         ));
     }
-    let report = analyse(&recording, &args.show, None, Vec::new())?;
+    let report = analyse(&recording, &args.show, None)?;
     show(&report, &args.record.output, &args.show, TableTo::Stderr)
 }
 

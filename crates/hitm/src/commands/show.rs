@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use hitm_analysis::{Options, ThreadsBy};
-use hitm_model::{Caveat, Pid, Report};
+use hitm_model::{Pid, Report};
 use hitm_report::TableOptions;
 
 use super::progress::ProgressLine;
@@ -29,7 +29,6 @@ pub(super) fn analyse(
     recording: &RecordingFile,
     args: &ShowArgs,
     alive: Option<Pid>,
-    more: Vec<Caveat>,
 ) -> anyhow::Result<Report> {
     let files = Files::seen_by(alive);
     let options = Options {
@@ -51,11 +50,6 @@ pub(super) fn analyse(
             .iter()
             .flat_map(hitm_recording::Damage::caveats),
     );
-    for caveat in more {
-        if !report.caveats.contains(&caveat) {
-            report.caveats.push(caveat);
-        }
-    }
     Ok(report)
 }
 
