@@ -35,11 +35,19 @@ fn state(pid: Pid) -> Option<char> {
     stat.rsplit_once(") ")?.1.chars().next()
 }
 
-/// The command and arguments it was started with.
+/// The command and arguments it was started with, or what it calls itself now.
 pub(super) fn command(pid: Pid) -> Vec<String> {
-    let text = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-    let text = text.strip_suffix(b"\0").unwrap_or(&text);
-    text.split(|&b| b == 0)
+    words(&fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default())
+}
+
+/// The words of a `/proc/PID/cmdline`. A program that writes a title over its arguments leaves the rest of them empty.
+fn words(text: &[u8]) -> Vec<String> {
+    let end = text
+        .iter()
+        .rposition(|&byte| byte != 0)
+        .map_or(0, |last| last + 1);
+    text[..end]
+        .split(|&byte| byte == 0)
         .map(|word| String::from_utf8_lossy(word).into_owned())
         .collect()
 }
@@ -57,4 +65,20 @@ pub(super) fn is_gone(pid: Pid) -> bool {
     // A process whose main thread has ended is a zombie, too, as long as others run.
     let n_threads = || fs::read_dir(format!("/proc/{pid}/task")).map_or(0, Iterator::count);
     matches!(state, 'Z' | 'X') && n_threads() <= 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_title_over_the_arguments_is_one_word() {
+        assert_eq!(words(b"sleep\x001\x00"), ["sleep", "1"]);
+        assert_eq!(words(b"prog\x00\x00x\x00"), ["prog", "", "x"]);
+        assert_eq!(
+            words(b"redis-server 127.0.0.1:6379\x00\x00\x00\x00"),
+            ["redis-server 127.0.0.1:6379"]
+        );
+        assert_eq!(words(b""), [""]);
+    }
 }
