@@ -22,4 +22,4 @@ pub use recorder::{
     AttachOptions, HottestLine, Outcome, Progress, Rate, RunOptions, SamplerChoice, record_attach,
     record_run,
 };
-pub use session::{ProcFs, Session, SessionTotals, Standing, World};
+pub use session::{ProcFs, Session, SessionTotals, Standing, Stopped, World};

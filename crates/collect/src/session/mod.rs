@@ -12,22 +12,26 @@ mod online;
 mod procfs;
 mod space;
 mod stack;
+mod stopped;
 mod tls;
+mod tries;
 mod world;
 
 use hitm_model::{
     Avma, Event, LineSize, Mapping, MappingKind, Nanos, Pid, Registers, Sample, SpaceId, ThreadId,
     Tid,
 };
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
 use self::{
     code::CodeCache,
     lines::{LineKey, Lines},
     space::Mappings,
+    tries::Tries,
 };
 pub use self::{
     procfs::ProcFs,
+    stopped::Stopped,
     world::{Standing, World},
 };
 use crate::{RawEvent, RawSample};
@@ -47,8 +51,8 @@ pub struct Session<W> {
     totals: SessionTotals,
     code: CodeCache,
     lines: Lines,
-    /// Lines whose owner was looked for.
-    captured: FxHashSet<LineKey>,
+    /// Of looking for the owners of lines.
+    owner_tries: FxHashMap<LineKey, Tries>,
     n_captures: u32,
     n_asked: usize,
 }
@@ -79,9 +83,10 @@ struct Thread {
     pid: Pid,
     name: String,
     fs_base: Option<Avma>,
-    /// Whether the `fs` base was looked for already.
-    fs_base_sought: bool,
+    /// Of looking for the `fs` base.
+    fs_base_tries: Tries,
     n_captures: u32,
+    n_stops: u32,
     last: Option<(Nanos, Registers)>,
 }
 
@@ -101,7 +106,7 @@ impl<W: World> Session<W> {
             totals: SessionTotals::default(),
             code: CodeCache::default(),
             lines: Lines::default(),
-            captured: FxHashSet::default(),
+            owner_tries: FxHashMap::default(),
             n_captures: 0,
             n_asked: 0,
         }
@@ -373,8 +378,9 @@ impl<W: World> Session<W> {
                 pid,
                 name: name.clone(),
                 fs_base: None,
-                fs_base_sought: false,
+                fs_base_tries: Tries::default(),
                 n_captures: 0,
+                n_stops: 0,
                 last: None,
             },
         );

@@ -92,32 +92,52 @@ impl Module {
         self.header
     }
 
-    /// From the start of the function that holds `ip` to the start of the next one.
+    /// The function that holds `ip`: as long as its entry in the table says, else up to the start of the next one.
     pub(crate) fn function_at<W: World>(&self, world: &W, pid: Pid, ip: Avma) -> Option<AvmaRange> {
         let (table, count) = self.table;
+        // Where a function starts, and where its entry in `.eh_frame` is.
         let entry = |index: u32| {
-            let offset = read(world, pid, table.wrapping_add(u64::from(index) * 8), 4)?;
-            let offset = i64::from(u32_at(&offset, 0)?.cast_signed());
-            Some(self.header.start.wrapping_add(offset.cast_unsigned()))
+            let offsets = read(world, pid, table.wrapping_add(u64::from(index) * 8), 8)?;
+            let address = |at| {
+                let offset = i64::from(u32_at(&offsets, at)?.cast_signed());
+                Some(self.header.start.wrapping_add(offset.cast_unsigned()))
+            };
+            Some((address(0)?, address(4)?))
         };
         // The first entry behind `ip`.
         let (mut low, mut high) = (0, count);
         while low < high {
             let middle = low + (high - low) / 2;
-            if entry(middle)? <= ip {
+            if entry(middle)?.0 <= ip {
                 low = middle + 1;
             } else {
                 high = middle;
             }
         }
-        let start = entry(low.checked_sub(1)?)?;
-        let end = if low < count {
-            entry(low)?
-        } else {
-            self.range.end
+        let (start, fde) = entry(low.checked_sub(1)?)?;
+        let next = match low < count {
+            true => entry(low)?.0,
+            false => self.range.end,
         };
-        (start < end).then(|| AvmaRange::new(start, end))
+        // Behind the last function there is data.
+        let end = fde_end(world, pid, fde, start).map_or(next, |end| end.min(next));
+        let function = AvmaRange::new(start, end);
+        function.contains(ip).then_some(function)
     }
+}
+
+/// The end of the function that starts at `start`, from its entry in `.eh_frame`: length, offset of what it has in
+/// common with others, start as an offset from there, length of the function; 32 bits each.
+fn fde_end<W: World>(world: &W, pid: Pid, fde: Avma, start: Avma) -> Option<Avma> {
+    const START: usize = 8;
+    let fields = read(world, pid, fde, 16)?;
+    let offset = i64::from(u32_at(&fields, START)?.cast_signed());
+    let said = fde
+        .wrapping_add(START as u64)
+        .wrapping_add(offset.cast_unsigned());
+    // Another form of entry has something else there.
+    let len = u32_at(&fields, START + 4)?;
+    (said == start).then(|| start.wrapping_add(u64::from(len)))
 }
 
 /// A program header: type, flags, offset, address, physical address, size in the file, size in memory, alignment.

@@ -13,7 +13,8 @@ use hitm_model::{
 use super::{
     Session, Sink,
     lines::{Access, LineKey},
-    stack::{self, Start},
+    stack::{self, Start, Unwound},
+    stopped::Stopped,
     tls,
     world::World,
 };
@@ -26,6 +27,9 @@ const NEAR: std::ops::RangeInclusive<i32> = -8..=4;
 const MOST_CAPTURES: u32 = 256;
 const MOST_CAPTURES_OF_A_THREAD: u32 = 8;
 
+/// How often one thread is stopped for its registers.
+const MOST_STOPS_OF_A_THREAD: u32 = 4;
+
 /// For how many lines an owner is looked for.
 const MOST_LOOKUPS: usize = 4096;
 
@@ -34,6 +38,17 @@ const MOST_ASKED: usize = 32_768;
 
 /// Leaf functions use so much below the stack pointer (System V ABI: the red zone).
 const RED_ZONE: u64 = 128;
+
+/// Whose stack holds an address.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Owner {
+    /// That of the thread that stands there.
+    Thread(Tid, Start),
+    /// That of none of the threads.
+    Nobody,
+    /// None of those that told where they stand; another runs and was never sampled.
+    Untold,
+}
 
 impl<W: World> Session<W> {
     /// Looks at what the code around a sample accesses.
@@ -105,26 +120,30 @@ impl<W: World> Session<W> {
         );
         let full = self.n_captures >= MOST_CAPTURES
             || self.n_asked >= MOST_ASKED
-            || self.captured.len() >= MOST_LOOKUPS;
-        if !may_be_stack || full || !self.captured.insert(line) {
+            || self.owner_tries.len() >= MOST_LOOKUPS;
+        let now = self.world.now();
+        if !may_be_stack || full || !self.owner_tries.entry(line).or_default().start(now) {
             return;
         }
         let mapping = mapping.clone();
-        match self.owner(pid, &mapping, address) {
-            Some((tid, start)) => {
-                let end = self.capture(pid, tid, start, &mapping, at, sink);
-                // The frame was not there yet, or is hidden: a later meeting may show it.
-                if end.is_none_or(|end| end <= address) {
-                    self.captured.remove(&line);
-                }
+        // A frame that was not there yet, or is hidden, may be seen at a later meeting.
+        let is_over = match self.owner(pid, &mapping, address) {
+            Owner::Thread(tid, start) => self
+                .capture(pid, tid, start, &mapping, at, sink)
+                .is_some_and(|end| end > address),
+            other => {
+                // The main thread's thread-local storage is in a mapping of its own.
+                self.find_thread_pointer(pid, Tid(pid.0), sink);
+                other == Owner::Nobody
             }
-            // The main thread's thread-local storage is in a mapping of its own.
-            None => self.find_thread_pointer(pid, Tid(pid.0), sink),
+        };
+        if is_over && let Some(tries) = self.owner_tries.get_mut(&line) {
+            tries.end();
         }
     }
 
     /// The thread on whose stack `address` is, and where it stands: the one with the nearest stack pointer below.
-    fn owner(&mut self, pid: Pid, stack: &Mapping, address: Avma) -> Option<(Tid, Start)> {
+    fn owner(&mut self, pid: Pid, stack: &Mapping, address: Avma) -> Owner {
         let main = stack.kind == MappingKind::MainStack;
         let mut tids: Vec<Tid> = self
             .threads
@@ -134,20 +153,32 @@ impl<W: World> Session<W> {
             .collect();
         tids.sort_unstable();
         self.n_asked += tids.len();
-        let this = &*self;
-        tids.into_iter()
-            .filter_map(|tid| {
-                let sampled = this.threads.get(&tid)?.last.map(|(_, registers)| registers);
-                // A thread that was sampled elsewhere need not be asked.
-                if sampled.is_some_and(|registers| !stack.range.contains(registers.sp())) {
-                    return None;
-                }
-                Some((tid, this.start(pid, tid, sampled)?))
-            })
-            .filter(|(_, start)| {
-                stack.range.contains(start.sp) && start.sp.0 <= address.0.saturating_add(RED_ZONE)
-            })
-            .max_by_key(|(_, start)| start.sp)
+        let mut nearest: Option<(Tid, Start)> = None;
+        let mut all_told = true;
+        for tid in tids {
+            let sampled = self.threads.get(&tid).and_then(|thread| thread.last);
+            let sampled = sampled.map(|(_, registers)| registers);
+            // A thread that was sampled elsewhere need not be asked.
+            if sampled.is_some_and(|registers| !stack.range.contains(registers.sp())) {
+                continue;
+            }
+            let Some(start) = self.start(pid, tid, sampled) else {
+                all_told = false;
+                continue;
+            };
+            let is_below = start.sp.0 <= address.0.saturating_add(RED_ZONE);
+            if stack.range.contains(start.sp)
+                && is_below
+                && nearest.is_none_or(|(_, other)| start.sp >= other.sp)
+            {
+                nearest = Some((tid, start));
+            }
+        }
+        match nearest {
+            Some((tid, start)) => Owner::Thread(tid, start),
+            None if all_told => Owner::Nobody,
+            None => Owner::Untold,
+        }
     }
 
     /// Where a thread stands: exactly if it sleeps, else where it was sampled last.
@@ -192,26 +223,53 @@ impl<W: World> Session<W> {
             });
             self.find_thread_pointer(pid, tid, sink);
         }
-        let process = self.processes.get(&pid)?;
-        let frames = stack::unwind(
-            &self.world,
-            &mut self.code,
-            (process.space, pid),
-            &process.mappings,
-            start,
-            mapping.range,
-        );
+        let mut unwound = self.unwind(pid, start, mapping.range)?;
+        if unwound.lacks_register
+            && let Some(start) = self.stopped(pid, tid, start, sink)
+        {
+            unwound = self.unwind(pid, start, mapping.range)?;
+        }
+        let frames = unwound.frames;
         let end = frames.last()?.cfa;
         sink(Event::Frames { thread, at, frames });
         Some(end)
     }
 
-    /// Looks for a thread's `fs` base, once.
+    fn unwind(&mut self, pid: Pid, start: Start, stack: AvmaRange) -> Option<Unwound> {
+        let process = self.processes.get(&pid)?;
+        Some(stack::unwind(
+            &self.world,
+            &mut self.code,
+            (process.space, pid),
+            &process.mappings,
+            start,
+            stack,
+        ))
+    }
+
+    /// Where a thread stands with all registers, if it still sleeps there and may be stopped for them.
+    fn stopped(&mut self, pid: Pid, tid: Tid, start: Start, sink: Sink<'_>) -> Option<Start> {
+        let thread = self.threads.get_mut(&tid)?;
+        if start.registers.is_some() || thread.n_stops >= MOST_STOPS_OF_A_THREAD {
+            return None;
+        }
+        thread.n_stops += 1;
+        let Stopped { registers, fs_base } = self.world.registers(pid, tid)?;
+        self.thread_pointer(tid, fs_base, sink);
+        (registers.sp() == start.sp).then_some(Start {
+            ip: registers.ip,
+            sp: start.sp,
+            registers: Some(registers),
+        })
+    }
+
+    /// Looks for a thread's `fs` base; again and again, but ever more seldom: what is mapped may not be known at first,
+    /// and a new thread may not have filled in its thread-control block yet.
     fn find_thread_pointer(&mut self, pid: Pid, tid: Tid, sink: Sink<'_>) {
         let Some(thread) = self.threads.get_mut(&tid) else {
             return;
         };
-        if thread.fs_base.is_some() || std::mem::replace(&mut thread.fs_base_sought, true) {
+        if thread.fs_base.is_some() || !thread.fs_base_tries.start(self.world.now()) {
             return;
         }
         let sampled = thread.last.map(|(_, registers)| registers.sp());

@@ -14,6 +14,7 @@ use rustc_hash::FxHashMap;
 
 use super::{
     build_id,
+    stopped::{self, Stopped},
     world::{Standing, World},
 };
 use crate::{clock, mapping::mapping_kind};
@@ -130,6 +131,10 @@ impl World for ProcFs {
     fn standing(&self, pid: Pid, tid: Tid) -> Option<Standing> {
         let text = fs::read_to_string(format!("/proc/{pid}/task/{tid}/syscall")).ok()?;
         parse_syscall(&text)
+    }
+
+    fn registers(&self, pid: Pid, tid: Tid) -> Option<Stopped> {
+        stopped::registers(pid, tid)
     }
 
     fn file(&self, pid: Pid, mapping: &Mapping, offset: u64, len: usize) -> Option<Vec<u8>> {

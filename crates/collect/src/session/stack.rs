@@ -10,7 +10,8 @@
 //!
 //! # Caveats
 //! Of a sleeping thread only the stack pointer and the instruction pointer are known at first. Its frame pointer
-//! becomes known in the first frame below which it was saved; a frame that needs it before that ends the unwinding. A
+//! becomes known in the first frame below which it was saved; a frame that needs it before that ends the unwinding,
+//! and [`Unwound::lacks_register`] says so. A
 //! running thread goes on while its stack is copied: its inner frames may be mixed up then, its outer ones are not.
 
 use std::rc::Rc;
@@ -60,9 +61,18 @@ pub(crate) struct Start {
     pub(crate) registers: Option<Registers>,
 }
 
+/// What unwinding found.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Unwound {
+    /// The frames, innermost first.
+    pub(crate) frames: Vec<StackFrame>,
+    /// Whether there are more, but finding them takes a register that is not known.
+    pub(crate) lacks_register: bool,
+}
+
 type Slice<'a> = EndianSlice<'a, LittleEndian>;
 
-/// The frames of a thread, innermost first, as far as they can be found. `stack` is the mapping that holds them.
+/// The frames of a thread, as far as they can be found. `stack` is the mapping that holds them.
 pub(crate) fn unwind<W: World>(
     world: &W,
     code: &mut CodeCache,
@@ -70,12 +80,13 @@ pub(crate) fn unwind<W: World>(
     mappings: &Mappings,
     start: Start,
     stack: AvmaRange,
-) -> Vec<StackFrame> {
+) -> Unwound {
     let copy = Copied::read(world, process.1, start.sp, stack);
     let mut modules: Vec<Tables> = Vec::new();
     let mut known = Known::at(start);
     let mut is_return = false;
     let mut frames = Vec::new();
+    let mut lacks_register = false;
     while frames.len() < MOST_FRAMES {
         let (Some(ip), Some(sp)) = (known.get(X86_64::RA), known.get(X86_64::RSP)) else {
             break;
@@ -99,25 +110,34 @@ pub(crate) fn unwind<W: World>(
         let Some(step) = modules[at].step(&known, lookup, &copy) else {
             break;
         };
+        let Some(cfa) = step.cfa else {
+            lacks_register = true;
+            break;
+        };
         // Stacks grow downwards, so a caller's frame is above.
-        if step.cfa <= sp {
+        if cfa <= sp {
             break;
         }
         frames.push(StackFrame {
             ip: Avma(ip),
-            cfa: Avma(step.cfa),
+            cfa: Avma(cfa),
             fp: Avma(known.get(X86_64::RBP).unwrap_or(0)),
             is_return,
         });
         known = step.caller;
         is_return = !step.interrupted;
     }
-    frames
+    Unwound {
+        frames,
+        lacks_register,
+    }
 }
 
 /// One frame's CFA and the registers of its caller.
+#[derive(Default)]
 struct Step {
-    cfa: u64,
+    /// `None` if it takes a register that is not known; then nothing is known of the caller.
+    cfa: Option<u64>,
     caller: Known,
     /// Whether the caller did not call but was interrupted by a signal.
     interrupted: bool,
@@ -201,7 +221,10 @@ impl Tables {
         };
         let cfa = match row.cfa() {
             CfaRule::RegisterAndOffset { register, offset } => {
-                known.get(*register)?.wrapping_add_signed(*offset)
+                let Some(value) = known.get(*register) else {
+                    return Some(Step::default());
+                };
+                value.wrapping_add_signed(*offset)
             }
             CfaRule::Expression(expression) => evaluate(expression, None)?,
         };
@@ -232,7 +255,7 @@ impl Tables {
         }
         caller.get(X86_64::RA)?;
         Some(Step {
-            cfa,
+            cfa: Some(cfa),
             caller,
             interrupted: fde.is_signal_trampoline(),
         })

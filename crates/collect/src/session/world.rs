@@ -4,6 +4,8 @@
 
 use hitm_model::{Avma, BuildId, Mapping, Nanos, Pid, Tid};
 
+use super::stopped::Stopped;
+
 /// Where a thread that is not running stands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Standing {
@@ -35,6 +37,9 @@ pub trait World {
 
     /// Where a sleeping thread stands; `None` also while it runs.
     fn standing(&self, pid: Pid, tid: Tid) -> Option<Standing>;
+
+    /// All registers of a thread that sleeps where it does not notice that it is stopped for them; else `None`.
+    fn registers(&self, pid: Pid, tid: Tid) -> Option<Stopped>;
 
     /// Up to `len` bytes of the file that is mapped there, from an offset in the file.
     fn file(&self, pid: Pid, mapping: &Mapping, offset: u64, len: usize) -> Option<Vec<u8>>;

@@ -10,3 +10,4 @@ mod program;
 mod run;
 mod session;
 mod stacks;
+mod stopped;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use hitm_collect::{RawEvent, RawSample, Session, Standing, World};
+use hitm_collect::{RawEvent, RawSample, Session, Standing, Stopped, World};
 use hitm_model::{
     Avma, AvmaRange, BuildId, Event, LineSize, Mapping, MappingKind, Nanos, Pid, Registers, Tid,
 };
@@ -50,6 +50,10 @@ impl World for Told {
     }
 
     fn standing(&self, _pid: Pid, _tid: Tid) -> Option<Standing> {
+        None
+    }
+
+    fn registers(&self, _pid: Pid, _tid: Tid) -> Option<Stopped> {
         None
     }
 

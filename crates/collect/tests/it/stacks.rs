@@ -29,7 +29,7 @@ int main(int argc, char **argv) {
     return lend(fopen(argv[1], "w"), argc) == 0;
 }"#;
 
-fn address(word: &str) -> Avma {
+pub(crate) fn address(word: &str) -> Avma {
     Avma(u64::from_str_radix(word.trim_start_matches("0x"), 16).unwrap())
 }
 
@@ -130,5 +130,38 @@ fn the_thread_pointer_of_a_lent_thread_local_is_found() {
         let wanted = address(&recorded.words[0]);
         let found = thread_pointers(&recorded);
         assert!(found.contains(&wanted), "{alone}: {wanted} in {found:?}");
+    }
+}
+
+/// Threads that access nothing but thread-locals, in the program's last function; they say their `fs` bases.
+const OWN: &str = r#"
+#include <pthread.h>
+#include <stdio.h>
+static void *work(void *arg);
+int main(int argc, char **argv) {
+    pthread_t threads[2];
+    void *bases[2];
+    for (int i = 0; i < 2; i++) pthread_create(&threads[i], 0, work, 0);
+    for (int i = 0; i < 2; i++) pthread_join(threads[i], &bases[i]);
+    FILE *said = fopen(argv[1], "w");
+    fprintf(said, "%p %p", bases[0], bases[1]);
+    fclose(said);
+    return 0;
+}
+static __thread volatile long mine[8];
+static void *work(void *arg) {
+    void *fs;
+    for (long i = 0; i < 30000000; i++) mine[3]++;
+    __asm__("mov %%fs:0, %0" : "=r"(fs));
+    return fs;
+}"#;
+
+#[test]
+fn threads_that_use_only_thread_locals_have_their_thread_pointers_found() {
+    perf_or_skip!();
+    let recorded = Program::new(OWN, &[]).record();
+    let found = thread_pointers(&recorded);
+    for wanted in recorded.words.iter().map(|word| address(word)) {
+        assert!(found.contains(&wanted), "{wanted} in {found:?}");
     }
 }

@@ -172,6 +172,7 @@ live! {
     read_only
     refcount_payload
     ring_indices
+    scoped_array
     shards
     shared_atomic
     stack_lent
@@ -179,6 +180,7 @@ live! {
     statics
     struct_array
     thread_local
+    tls_lent
     wide_array
 }
 
