@@ -4,7 +4,7 @@
 //! cannot be unwound by these.
 //!
 //! # What the program notices
-//! Nothing but some microseconds. A stop wakes the thread from its system call, and the kernel has it called again
+//! Nothing, but for some microseconds. A stop wakes the thread from its system call, and the kernel has it called again
 //! before any of the program's instructions, as long as the call asks for that: the same as for SIGSTOP and SIGCONT
 //! (signal(7), "Interruption of system calls and library functions by stop signals"). Those that are known to:
 //!
@@ -15,10 +15,12 @@
 //!   (`hrtimer_nanosleep` in `kernel/time/hrtimer.c`).
 //!
 //! `arch_do_signal_or_restart` (`arch/x86/kernel/signal.c`) turns these into a new call, unless a signal handler is to
-//! run, which is a signal of the program's own. Others (`epoll_wait`, `sigtimedwait`, `semop`, sockets with a timeout)
-//! fail with EINTR, so in any other call, also in `restart_syscall`, a thread is left alone. It is looked at once more
-//! just before the stop; a thread that wakes and enters such a call in the microsecond between is as if it had been
-//! stopped by hand.
+//! run: that of a signal of the program's own. Others (`epoll_wait`, `sigtimedwait`, `semop`, sockets with a timeout)
+//! fail with EINTR, so in any other call, also in `restart_syscall`, a thread is left alone.
+//!
+//! What is left: a thread is looked at once more just before the stop, and one that wakes and enters another call in
+//! the microseconds between is as if it had been stopped by hand; and a timer on the thread's processor time that
+//! is just due may strike while it is awake.
 //!
 //! # What remains of it
 //! The thread is seized without options and by a thread of our own that ends right afterwards. At the end of the
@@ -60,7 +62,24 @@ pub(super) fn registers(pid: Pid, tid: Tid) -> Option<Stopped> {
         return None;
     }
     let tracer = thread::Builder::new().name("hitm-registers".into());
-    tracer.spawn(move || stop(pid, tid)).ok()?.join().ok()?
+    let stopped = tracer.spawn(move || stop(pid, tid)).ok()?.join().ok()?;
+    // A thread can be joined a moment before the kernel lets go of what it traced. Whoever waits for the program's end
+    // until then would take a stop away, and the signal with it.
+    let joined = Instant::now();
+    while is_traced_by_us(pid, tid) && joined.elapsed() < LONGEST_WAIT {
+        thread::sleep(LOOK_EVERY);
+    }
+    stopped
+}
+
+fn is_traced_by_us(pid: Pid, tid: Tid) -> bool {
+    let Ok(status) = fs::read_to_string(format!("/proc/{pid}/task/{tid}/status")) else {
+        return false;
+    };
+    let tracer = status
+        .lines()
+        .find_map(|line| line.strip_prefix("TracerPid:"));
+    tracer.is_some_and(|tracer| tracer.trim().parse() == Ok(std::process::id()))
 }
 
 /// To be called by a thread that ends then.

@@ -24,7 +24,7 @@ const LEND: &str = r#"
 #include <unistd.h>
 static int left = 2, word;
 static void *work(void *arg) {
-    for (long i = 0; i < 10000000; i++) __atomic_fetch_add((long *)arg, 1, __ATOMIC_RELAXED);
+    for (long i = 0; i < 20000000; i++) __atomic_fetch_add((long *)arg, 1, __ATOMIC_RELAXED);
     if (WAKE && __atomic_sub_fetch(&left, 1, __ATOMIC_SEQ_CST) == 0) {
         __atomic_store_n(&word, 1, __ATOMIC_SEQ_CST);
         syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, 1);
@@ -160,21 +160,71 @@ fn a_process_that_was_stopped_for_its_registers_ends_as_usual() {
 fn a_process_goes_on_when_its_tracer_ends() {
     for wait_for_stop in [false, true] {
         let mut child = sleeper();
-        let thread = nix::unistd::Pid::from_raw(child.id().cast_signed());
+        let pid = nix::unistd::Pid::from_raw(child.id().cast_signed());
         thread::sleep(Duration::from_millis(20));
         let traced = thread::spawn(move || {
-            ptrace::seize(thread, ptrace::Options::empty())?;
-            ptrace::interrupt(thread)?;
+            ptrace::seize(pid, ptrace::Options::empty())?;
+            ptrace::interrupt(pid)?;
             let flags = WaitPidFlag::WSTOPPED | WaitPidFlag::WNOWAIT | WaitPidFlag::__WALL;
             if wait_for_stop {
-                waitid(Id::Pid(thread), flags)?;
+                waitid(Id::Pid(pid), flags)?;
             }
             nix::Result::Ok(())
         });
         let traced = traced.join().unwrap();
+        // The thread is joined a moment before the kernel lets go of what it traced.
+        let status = format!("/proc/{pid}/status");
+        let tracer = format!("TracerPid:\t{}\n", std::process::id());
+        while std::fs::read_to_string(&status).unwrap().contains(&tracer) {
+            thread::sleep(Duration::from_millis(1));
+        }
         assert_eq!(child.wait().unwrap().code(), Some(0));
         if let Err(why) = traced {
             skip!("ptrace is refused: {why}");
         }
+    }
+}
+
+/// The main thread waits until it has got 1000 signals, none of which may be lost; if one is, it waits until the alarm.
+const SIGNALLED: &str = r#"
+#include <linux/futex.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+static pthread_t waiter;
+static int n, word;
+static void count(int number) { (void)number; if (++n == 1000) word = 1; }
+static void *send(void *arg) {
+    for (int i = 0; i < 1000; i++) { pthread_kill(waiter, SIGRTMIN + 3); usleep(100); }
+    return arg;
+}
+int main(void) {
+    struct sigaction action = {.sa_handler = count, .sa_flags = SA_RESTART};
+    pthread_t sender;
+    alarm(20);
+    waiter = pthread_self();
+    sigaction(SIGRTMIN + 3, &action, 0);
+    pthread_create(&sender, 0, send, 0);
+    while (!*(volatile int *)&word)
+        if (syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, 0, 0) == 0) return 3;
+    return n == 1000 ? 0 : 4;
+}"#;
+
+#[test]
+fn signals_that_come_at_the_same_time_are_not_lost() {
+    let program = Program::new(SIGNALLED, &[]);
+    let mut child = std::process::Command::new(program.path()).spawn().unwrap();
+    let (pid, tid) = (Pid(child.id()), Tid(child.id()));
+    let mut n_stops = 0;
+    let status = loop {
+        n_stops += u32::from(ProcFs::new().registers(pid, tid).is_some());
+        if let Some(status) = child.try_wait().unwrap() {
+            break status;
+        }
+    };
+    assert_eq!(status.code(), Some(0));
+    if n_stops == 0 {
+        skip!("ptrace is refused");
     }
 }
