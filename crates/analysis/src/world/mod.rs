@@ -5,8 +5,8 @@ mod space;
 use std::collections::BTreeMap;
 
 use hitm_model::{
-    Avma, AvmaRange, Event, ExitStatus, Machine, Nanos, Pid, RunInfo, SamplerInfo, SpaceId,
-    StackFrame, StopReason, ThreadId, Tid,
+    Avma, AvmaRange, Event, ExitStatus, Machine, MappingKind, Nanos, Pid, RunInfo, SamplerInfo,
+    SpaceId, StackFrame, StopReason, ThreadId, Tid,
 };
 use rustc_hash::FxHashMap;
 
@@ -117,12 +117,20 @@ impl World {
         self.last.since(self.first.unwrap_or_default())
     }
 
-    /// The thread whose stack holds `address`, if one is known to.
-    pub(crate) fn stack_owner(&self, space: SpaceId, address: Avma) -> Option<(ThreadId, &Thread)> {
-        self.threads
-            .iter()
-            .filter(|(_, thread)| thread.space == space)
+    /// The thread whose stack holds `address`, if one is known to. The main thread's stack is known by its mapping, even
+    /// if the recorder could not look at it.
+    pub(crate) fn stack_owner(&self, id: SpaceId, address: Avma) -> Option<(ThreadId, &Thread)> {
+        let space = self.spaces.get(&id)?;
+        let on_main_stack = || {
+            let mapping = space.at(address);
+            mapping.is_some_and(|mapping| mapping.kind == MappingKind::MainStack)
+        };
+        let threads = || self.threads.iter().filter(|(_, thread)| thread.space == id);
+        let main =
+            || threads().find(|(_, thread)| space.pid.is_some_and(|pid| pid.0 == thread.tid.0));
+        threads()
             .find(|(_, thread)| thread.stack.is_some_and(|stack| stack.contains(address)))
+            .or_else(|| on_main_stack().then(main).flatten())
             .map(|(id, thread)| (*id, thread))
     }
 }
