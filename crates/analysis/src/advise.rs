@@ -11,6 +11,7 @@ use crate::attribute::{Attribution, Element};
 pub(crate) struct Role {
     pub(crate) thread: ThreadId,
     pub(crate) writes: bool,
+    pub(crate) atomic: bool,
     pub(crate) range: ByteRange,
     pub(crate) attribution: Attribution,
 }
@@ -41,8 +42,8 @@ pub(crate) fn advise(verdict: Verdict, roles: &[Role], line: LineSize) -> Advice
         },
         Verdict::Unproven => Advice {
             kind: AdviceKind::LeaveAsIs,
-            text: "too few meetings to decide: record for longer or more often (`hitm run --rate 5000`) before changing \
-                   anything"
+            text: "the meetings do not decide: record for longer or more often (`hitm run --rate 5000`), with the threads \
+                   side by side, before changing anything"
                 .into(),
             added_bytes: None,
         },
@@ -153,7 +154,7 @@ fn align_type(roles: &[Role], line: LineSize) -> Option<Advice> {
         (true, false) => format!("allocate each with an alignment and a size of {line} bytes"),
         (true, true) => format!("wrap each in a `#[repr(align({line}))]` struct"),
         (false, true) => format!("`#[repr(align({line}))]` on {type_name}"),
-        (false, false) => format!("`alignas({line})` on {type_name}"),
+        (false, false) => format!("{} on {type_name}", alignas(line)),
     };
     let grows = if padded > size {
         format!(" (each grows from {size} to {padded} bytes)")
@@ -299,14 +300,27 @@ fn share_less(roles: &[Role]) -> Advice {
         .collect();
     writers.sort();
     writers.dedup();
-    let what = list(&written(roles));
-    let lock = roles.iter().all(is_lock);
-    let text = if lock && writers.len() > 1 {
+    let fields = written(roles);
+    let what = list(&fields);
+    let several = writers.len() > 1;
+    let locks = names(roles.iter().filter(|role| is_lock(role)).map(object_field));
+    let text = if several && !locks.is_empty() {
         format!(
-            "padding cannot help: these threads take the same lock, {what}; shorten the time it is held, take it less \
-             often, or split it"
+            "padding cannot help: these threads take the same lock, {}; shorten the time it is held, take it less often, \
+             or split it",
+            list(&locks)
         )
-    } else if writers.len() > 1 {
+    } else if several && let Some(count) = fields.iter().find(|name| is_reference_count(name)) {
+        format!(
+            "padding cannot help: {count} is changed by every copy and drop; pass a reference on the hot path instead of \
+             copying"
+        )
+    } else if several && !roles.iter().any(|role| role.atomic) {
+        format!(
+            "padding cannot help: these threads change the same bytes of {what} and not atomically, so something must \
+             make them take turns; do less while it does, or split the data"
+        )
+    } else if several {
         format!(
             "padding cannot help: these threads change the same bytes of {what}; give each thread a copy of its own \
              and add them up when reading"
@@ -322,6 +336,10 @@ fn share_less(roles: &[Role]) -> Advice {
         text,
         added_bytes: None,
     }
+}
+
+fn object_field(role: &Role) -> &str {
+    &role.attribution.field_path
 }
 
 /// The fields that two threads use.
@@ -391,15 +409,21 @@ fn is_reference_count(name: &str) -> bool {
         .iter()
         .any(|inner| name.starts_with(inner))
         && (name.ends_with(".strong") || name.ends_with(".weak"))
+        || name.contains("_Sp_counted")
         || name.ends_with("_M_use_count")
         || name.ends_with("_M_weak_count")
+}
+
+/// In C the keyword does not go where a type is declared, but the attribute does, in both languages' compilers.
+fn alignas(line: LineSize) -> String {
+    format!("`alignas({line})` (C: `__attribute__((aligned({line})))`)")
 }
 
 fn align(roles: &[Role], what: &str, line: LineSize) -> String {
     if roles.iter().any(|role| role.attribution.rust) {
         format!("wrap {what} in a `#[repr(align({line}))]` struct")
     } else {
-        format!("`alignas({line})` on {what}")
+        format!("{} on {what}", alignas(line))
     }
 }
 
@@ -416,9 +440,9 @@ fn align_element(array: &str, members: &[&Role], line: LineSize) -> String {
     });
     match (structure, rust) {
         (true, true) => format!("`#[repr(align({line}))]` on the element type"),
-        (true, false) => format!("`alignas({line})` on the element type"),
+        (true, false) => format!("{} on the element type", alignas(line)),
         (false, true) => format!("wrap each in a `#[repr(align({line}))]` struct"),
-        (false, false) => format!("put each into a struct with `alignas({line})`"),
+        (false, false) => format!("put each into a struct with {}", alignas(line)),
     }
 }
 

@@ -82,7 +82,14 @@ fn finding(
     let met = lines
         .iter()
         .fold(Met::default(), |sum, (line, _)| add(sum, line.met));
-    let verdict = if met.samples < MET_TO_DECIDE {
+    // Threads that took turns on one processor of several have not been seen to fight.
+    let one_cpu = around
+        .world
+        .machine
+        .as_ref()
+        .is_some_and(|machine| machine.cpus == 1);
+    let took_turns = apart(&met) < RARELY && !one_cpu;
+    let verdict = if met.samples < MET_TO_DECIDE || took_turns {
         Verdict::Unproven
     } else {
         verdict
@@ -161,6 +168,7 @@ fn roles((line, attributions): &AttributedLine) -> Vec<Role> {
         .map(|(part, attribution)| Role {
             thread: part.thread,
             writes: part.kinds.writes(),
+            atomic: part.kinds.atomic(),
             range: part.range,
             attribution: attribution.clone(),
         })

@@ -37,8 +37,9 @@ pub struct Judgement {
     pub verdict: Option<Verdict>,
     /// The slots that take part: their indices, in order.
     pub participants: Vec<usize>,
-    /// Of each participant, the samples in which it can have been held up by the others at most: its own samples near
-    /// them, and no more than they have near it. A hot writer beside a rare reader is held up rarely.
+    /// Of each participant, the samples in which it can have been held up by the others at most: its own, but no more
+    /// than its opponents have at the line. A hot writer beside a rare reader is held up rarely. It does not depend on
+    /// how much of the time they happened to run side by side.
     pub contended: Vec<u64>,
     /// Whether the true sharing, if there is any, is one-way: one thread writes what others read.
     pub one_way: bool,
@@ -54,6 +55,7 @@ pub fn judge(meetings: &Meetings) -> Judgement {
         .filter(|pair| pair.occasions >= ENOUGH_OCCASIONS)
         .collect();
     let mut weights = vec![Weights::default(); slots.len()];
+    let mut opponents = vec![0; slots.len()];
     for pair in &counting {
         let (p, q) = (&slots[pair.p], &slots[pair.q]);
         let shared = p.range.overlaps(q.range) || explained(slots, p, q) || explained(slots, q, p);
@@ -61,6 +63,8 @@ pub fn judge(meetings: &Meetings) -> Judgement {
         for side in [pair.p, pair.q] {
             weights[side].add(pair.weight, shared, two_way, slots[side].writes());
         }
+        opponents[pair.p] += q.samples;
+        opponents[pair.q] += p.samples;
     }
     let participants: Vec<usize> = (0..slots.len()).filter(|&i| weights[i].any()).collect();
     let mut sums = Weights::default();
@@ -70,7 +74,7 @@ pub fn judge(meetings: &Meetings) -> Judgement {
         sums.two_way += parts.two_way;
         sums.one_way += parts.one_way;
         sums.disjoint += parts.disjoint;
-        contended.push(parts.two_way + parts.one_way + parts.disjoint + parts.unhindered);
+        contended.push(opponents[i].min(slots[i].samples));
     }
     let verdict = verdict(&sums).map(|verdict| {
         if verdict == Verdict::TrueSharing && is_lock_and_data(slots, &participants) {
@@ -124,7 +128,7 @@ impl Weights {
             two_way: take(self.two_way),
             one_way: take(self.one_way),
             disjoint: take(self.disjoint),
-            unhindered: take(self.unhindered),
+            unhindered: 0,
         }
     }
 }

@@ -4,7 +4,7 @@ use hitm_model::{Avma, Object};
 
 use super::*;
 
-/// A role as `A W counters[3].hits`, with what is known of the object behind it:
+/// A role as `A W counters[3].hits` (or `R`, or `a` for an atomic update), with what is known of the object behind it:
 /// `heap Shard 24 @0x10`, `global workers [] 24*8` (an array of elements of that size).
 fn role(text: &str) -> Role {
     let words: Vec<&str> = text.split_whitespace().collect();
@@ -36,7 +36,8 @@ fn role(text: &str) -> Role {
     let at = u32::try_from(value("+").map_or(0, number)).unwrap();
     Role {
         thread: ThreadId(u32::from(who.as_bytes()[0])),
-        writes: *access == "W",
+        writes: *access != "R",
+        atomic: *access == "a",
         range: ByteRange {
             start: at,
             end: at + 8,
@@ -78,20 +79,20 @@ fn elements_of_an_array_are_padded_whatever_is_written_in_them() {
     check(
         Verdict::FalseSharing,
         "A W c[0] global c 8*4\nB W c[1] global c 8*4",
-        "give each element of c a line of its own: put each into a struct with `alignas(64)` \
+        "give each element of c a line of its own: put each into a struct with `alignas(64)` (C: `__attribute__((aligned(64)))`) \
          (each grows from 8 to 64 bytes) +224",
     );
     check(
         Verdict::FalseSharing,
         "A W w[0].hits global w 24*8\nA W w[0].misses global w 24*8\nB W w[1].hits global w 24*8",
-        "give each element of w a line of its own: `alignas(64)` on the element type \
+        "give each element of w a line of its own: `alignas(64)` (C: `__attribute__((aligned(64)))`) on the element type \
          (each grows from 24 to 64 bytes) +320",
     );
     // The inner array is one thread's as a whole.
     check(
         Verdict::FalseSharing,
         "A W w[0].n[0] global w 32*2 8*4\nA W w[0].n[1] global w 32*2 8*4\nB W w[1].n[0] global w 32*2 8*4",
-        "give each element of w a line of its own: `alignas(64)` on the element type \
+        "give each element of w a line of its own: `alignas(64)` (C: `__attribute__((aligned(64)))`) on the element type \
          (each grows from 32 to 64 bytes) +64",
     );
     // The outer one is not indexed by thread, the inner one is.
@@ -104,7 +105,7 @@ fn elements_of_an_array_are_padded_whatever_is_written_in_them() {
     check(
         Verdict::FalseSharing,
         "A W w[0].a global w 72*2\nB W w[1].a global w 72*2",
-        "give each element of w a line of its own: `alignas(64)` on the element type \
+        "give each element of w a line of its own: `alignas(64)` (C: `__attribute__((aligned(64)))`) on the element type \
          (each grows from 72 to 128 bytes) +112",
     );
     check(
@@ -129,7 +130,7 @@ fn heap_neighbours_of_one_type_are_aligned_by_their_type() {
     check(
         Verdict::FalseSharing,
         "A W Shard.n heap Shard @16 size=24\nB W Shard.n heap Shard @40 size=24",
-        "several Shard lie on one line, give each a line of its own: `alignas(64)` on Shard \
+        "several Shard lie on one line, give each a line of its own: `alignas(64)` (C: `__attribute__((aligned(64)))`) on Shard \
          (each grows from 24 to 64 bytes) +40",
     );
     check(
@@ -145,19 +146,19 @@ fn the_written_object_moves_not_the_read_one() {
     check(
         Verdict::FalseSharing,
         "A W idx global idx size=8\nB R epoch global epoch size=8",
-        "put idx (written) on a line of its own: `alignas(64)` on it, padded to 64 bytes so that no neighbour moves \
+        "put idx (written) on a line of its own: `alignas(64)` (C: `__attribute__((aligned(64)))`) on it, padded to 64 bytes so that no neighbour moves \
          in +64",
     );
     check(
         Verdict::FalseSharing,
         "A W low stack low size=8\nB W high stack high size=8",
-        "put low in main() and high in main() (written) on lines of their own: `alignas(64)` on each, each padded to \
+        "put low in main() and high in main() (written) on lines of their own: `alignas(64)` (C: `__attribute__((aligned(64)))`) on each, each padded to \
          64 bytes so that no neighbour moves in +128",
     );
     check(
         Verdict::FalseSharing,
         "A W ring.head global ring size=16\nB R ring.mask global ring size=16",
-        "move ring.head in ring to a line of its own: `alignas(64)` on it, and nothing else on that line +64",
+        "move ring.head in ring to a line of its own: `alignas(64)` (C: `__attribute__((aligned(64)))`) on it, and nothing else on that line +64",
     );
 }
 
@@ -173,7 +174,7 @@ fn fields_of_one_structure_are_parted_by_their_writers() {
         Verdict::FalseSharing,
         "A W s.a global s size=24\nA W s.b global s size=24\nB W s.c global s size=24",
         "group the fields of s by the thread that writes them (s.a and s.b | s.c) and give each group a line of its \
-         own: `alignas(64)` on each group +128",
+         own: `alignas(64)` (C: `__attribute__((aligned(64)))`) on each group +128",
     );
 }
 
@@ -182,7 +183,7 @@ fn without_types_the_distance_is_the_advice() {
     check(
         Verdict::FalseSharing,
         "A W f() heap f() untyped @16\nB W f() heap f() untyped @24",
-        "keep what different threads write of f() at least 64 bytes apart: `alignas(64)` on the type of what \
+        "keep what different threads write of f() at least 64 bytes apart: `alignas(64)` (C: `__attribute__((aligned(64)))`) on the type of what \
          one thread owns",
     );
 }
@@ -197,9 +198,22 @@ fn a_lock_is_not_copied_per_thread() {
     );
     check(
         Verdict::TrueSharing,
-        "A W hits global hits\nB W hits global hits",
+        "A a hits global hits\nB a hits global hits",
         "padding cannot help: these threads change the same bytes of hits; give each thread a copy of its own and add \
          them up when reading",
+    );
+    // What is changed plainly by several is guarded by something, wherever that is.
+    check(
+        Verdict::TrueSharing,
+        "A W acct.balance global acct\nB W acct.balance global acct",
+        "padding cannot help: these threads change the same bytes of acct.balance and not atomically, so something must \
+         make them take turns; do less while it does, or split the data",
+    );
+    check(
+        Verdict::TrueSharing,
+        "A a acct.m global acct type=pthread_mutex_t\nB a acct.m global acct type=pthread_mutex_t\nA W acct.ops global acct\nB W acct.ops global acct",
+        "padding cannot help: these threads take the same lock, acct.m; shorten the time it is held, take it less \
+         often, or split it",
     );
 }
 
@@ -208,7 +222,7 @@ fn what_is_shared_stays() {
     check(
         Verdict::Mixed,
         "A W s.lock global s +0\nB W s.lock global s +0\nC W s.n global s +8",
-        "move s.n in s to a line of its own: `alignas(64)` on it, and nothing else on that line; s.lock stays shared, \
+        "move s.n in s to a line of its own: `alignas(64)` (C: `__attribute__((aligned(64)))`) on it, and nothing else on that line; s.lock stays shared, \
          padding does not help it +64",
     );
 }

@@ -5,6 +5,8 @@
 //! places (`&quota.in_use` here, `&quota.capacity` there), the structure is found by its layout: the only one of the
 //! program that has members of these types at these distances. That is an inference, and the object says so.
 
+use std::collections::BTreeSet;
+
 use hitm_binary::debug::TypeId;
 use hitm_model::{Avma, Object, ObjectKind, SourceFrame};
 
@@ -235,7 +237,10 @@ fn common_structure(
             inferred: None,
         });
     }
-    if members.iter().all(|pointer| debug.is_base_type(pointer.ty)) {
+    // Several of one type are an array, a vector or neighbours more often than the members of any one structure.
+    let names = members.iter().map(|pointer| debug.type_name(pointer.ty));
+    let distinct: BTreeSet<String> = names.collect();
+    if distinct.len() < 2 || members.iter().all(|pointer| debug.is_base_type(pointer.ty)) {
         return None;
     }
     let shape: Vec<(u64, TypeId)> = members
