@@ -185,11 +185,12 @@ pub struct Site {
 /// What a finding costs at most.
 ///
 /// # Caveats
-/// It is the share of time in which the clock found a participant in code that touches the line. Removing the sharing
-/// cannot gain more than that; it may gain nothing.
+/// It is the share of time in which the clock found a participant in code that touches the line, counted no higher than
+/// the time that its opponents spend there. Removing the sharing seldom gains more than that and may gain nothing. It can
+/// gain more where the processor charges the wait for a delayed store to a later fence or locked instruction elsewhere.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Severity {
-    /// Samples of all participants at the sites.
+    /// Samples of the participants at the line, of each no more than its opponents have there.
     pub samples: u64,
     /// All samples of the participants' threads.
     pub thread_samples: u64,
