@@ -45,7 +45,7 @@ pub fn analyse(
     let mut judged: Vec<LineFinding> = gathered
         .lines
         .iter()
-        .filter_map(|(key, touches)| judge_line(*key, touches, window))
+        .filter_map(|(key, touches)| judge_line(*key, touches, &gathered.running, window))
         .collect();
     judged.sort_by_key(|line| line.key);
     let (homes, code) = locate(&mut gathered, &judged);

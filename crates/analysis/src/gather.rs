@@ -10,6 +10,7 @@ use hitm_model::{
 use rustc_hash::FxHashMap;
 
 use crate::binaries::{ModuleId, Modules};
+use crate::meet::Running;
 use crate::samples::{Context, Counts, Decoder, SiteKey, base_value};
 use crate::touch::{SiteId, Touch};
 use crate::world::World;
@@ -70,6 +71,7 @@ pub(crate) struct Gathered<'d, 's> {
     /// Touches in order of time, by line.
     pub(crate) lines: Vec<(LineKey, Vec<Touch>)>,
     pub(crate) exemplars: FxHashMap<Place, Exemplar>,
+    pub(crate) running: Running,
 }
 
 /// Reads the recording.
@@ -87,9 +89,10 @@ pub(crate) fn gather<'d, 's>(
     let shared = shared.filter(|(_, seen)| seen.several && seen.written);
     let mut lines: Vec<(LineKey, Vec<Touch>)> = shared.map(|(key, _)| (key, Vec::new())).collect();
     let mut exemplars = FxHashMap::default();
+    let mut running = Running::default();
     if !lines.is_empty() {
         decoder.rewind();
-        keep(recording, &mut decoder, &world, &mut lines, &mut exemplars);
+        running = keep(recording, &mut decoder, &world, &mut lines, &mut exemplars);
     }
     Gathered {
         world,
@@ -99,23 +102,25 @@ pub(crate) fn gather<'d, 's>(
         co_running,
         lines,
         exemplars,
+        running,
     }
 }
 
-/// Keeps the touches of some lines, in order of time, and an exemplar of each kind.
+/// Keeps the touches of some lines, in order of time, and an exemplar of each kind. Says when the threads ran.
 fn keep(
     recording: &dyn Recording,
     decoder: &mut Decoder<'_, '_>,
     known: &World,
     lines: &mut [(LineKey, Vec<Touch>)],
     exemplars: &mut FxHashMap<Place, Exemplar>,
-) {
+) -> Running {
     let numbers: FxHashMap<LineKey, usize> = lines
         .iter()
         .enumerate()
         .map(|(number, (key, _))| (*key, number))
         .collect();
     let mut world = World::default();
+    let mut running = Running::default();
     for event in recording.events() {
         world.apply(&event);
         decoder.note(&event);
@@ -129,6 +134,7 @@ fn keep(
                 }
             }
             Event::Sample(sample) => {
+                running.note(sample.thread, sample.at);
                 decoder.accesses(&world, sample, |space, access| {
                     let key = (space, access.line);
                     let Some(&number) = numbers.get(&key) else {
@@ -147,6 +153,8 @@ fn keep(
     for (_, touches) in lines {
         touches.sort_by_key(|touch| touch.at);
     }
+    running.sort();
+    running
 }
 
 /// Who was seen at a line.

@@ -31,6 +31,6 @@ pub use analyse::analyse;
 pub use binaries::BinarySource;
 pub use gather::Recording;
 pub use judge::{ENOUGH_OCCASIONS, Judgement, SMALL_ONE_WAY_PART, SMALL_PART, judge};
-pub use meet::{Meeting, Meetings, Met, Slot, meetings};
+pub use meet::{Meeting, Meetings, Met, Running, Slot, meetings};
 pub use options::{Options, ThreadsBy, default_window};
 pub use touch::{SiteId, Touch};

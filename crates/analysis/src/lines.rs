@@ -7,7 +7,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::gather::LineKey;
 use crate::judge::judge;
-use crate::meet::{Meetings, Met, meetings};
+use crate::meet::{Meetings, Met, Running, meetings};
 use crate::touch::{SiteId, Touch};
 
 /// A thread's accesses to one byte range of a line: what the reader calls a participant.
@@ -38,8 +38,13 @@ pub(crate) struct LineFinding {
 }
 
 /// Judges one line by its touches, which are in order of time.
-pub(crate) fn judge_line(key: LineKey, touches: &[Touch], window: Nanos) -> Option<LineFinding> {
-    let meetings = meetings(touches, window);
+pub(crate) fn judge_line(
+    key: LineKey,
+    touches: &[Touch],
+    running: &Running,
+    window: Nanos,
+) -> Option<LineFinding> {
+    let meetings = meetings(touches, running, window);
     let judgement = judge(&meetings);
     let verdict = judgement.verdict?;
     let met = meetings.met(&judgement.participants);

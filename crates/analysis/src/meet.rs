@@ -12,6 +12,9 @@
 //!   q:  ────────────●──●──       or memory that was freed and given to another thread
 //! ```
 //!
+//! A line that is visited seldom has a longer window; there the other's thread must also have been running, anywhere,
+//! within three periods on both sides, else the two may have taken turns.
+//!
 //! Being there on both sides is what tells sharing from handing over. Time is cut into windows to count the *occasions*
 //! on which a pair met, so that what happens at one border between two phases counts once. All of it depends on how
 //! much of their time both are at the line, not on the sampling rate, since the window is a number of periods.
@@ -132,6 +135,41 @@ const DISJOINT: u8 = 1;
 const OVERLAPPING: u8 = 2;
 const OTHER_CPU: u8 = 4;
 
+/// When each thread was seen running, wherever it was, in order of time.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Running(FxHashMap<ThreadId, Vec<u64>>);
+
+impl Running {
+    /// Notes that a thread ran.
+    pub fn note(&mut self, thread: ThreadId, at: Nanos) {
+        self.0.entry(thread).or_default().push(at.0);
+    }
+
+    /// Puts what was noted in order.
+    pub fn sort(&mut self) {
+        self.0.values_mut().for_each(|at| at.sort_unstable());
+    }
+
+    /// Drops those of `sides` at whose time the thread was not running within the window before and behind; a thread
+    /// of which nothing was noted may have run at any time.
+    fn keep(&self, thread: ThreadId, own: &[u64], window: Nanos, sides: &mut [bool]) {
+        let Some(ran) = self.0.get(&thread) else {
+            return;
+        };
+        for (&at, side) in own.iter().zip(sides).filter(|(_, side)| **side) {
+            let mut next = ran.partition_point(|&ran| ran < at);
+            let (before, after) = neighbours(ran, at, &mut next, window);
+            *side = before.is_some() && after.is_some();
+        }
+    }
+}
+
+/// A thread that runs is sampled every period, and the least window is ten of them: three suffice to see it run, and
+/// turns of a few periods are told apart.
+const fn running_window(least: Nanos) -> Nanos {
+    Nanos(least.0 / 10 * 3)
+}
+
 /// At most so many times the given window, and at most so long, is a line's own window.
 const LONGEST: (u64, Nanos) = (5, Nanos::from_millis(60));
 
@@ -161,7 +199,7 @@ fn window_for(touches: &[Touch], least: Nanos) -> Nanos {
 ///
 /// `least_window` is how far apart two samples may be at least and count as near; it also is the unit of occasions.
 #[must_use]
-pub fn meetings(touches: &[Touch], least_window: Nanos) -> Meetings {
+pub fn meetings(touches: &[Touch], running: &Running, least_window: Nanos) -> Meetings {
     let window = window_for(touches, least_window);
     let (mut slots, mut times) = slots_of(touches);
     let presence = presence(touches);
@@ -173,7 +211,14 @@ pub fn meetings(touches: &[Touch], least_window: Nanos) -> Meetings {
                 .iter()
                 .filter(|(thread, _)| **thread != slot.thread);
             others
-                .map(|(thread, at)| (*thread, on_both_sides(&own.at, at, window)))
+                .map(|(thread, at)| {
+                    let mut sides = on_both_sides(&own.at, at, window);
+                    // In the time between two visits that far apart the other may have slept.
+                    if window > least_window {
+                        running.keep(*thread, &own.at, running_window(least_window), &mut sides);
+                    }
+                    (*thread, sides)
+                })
                 .collect()
         })
         .collect();

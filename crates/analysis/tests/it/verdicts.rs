@@ -10,7 +10,7 @@
 //!
 //! The verdict follows, and the slots that take part.
 
-use hitm_analysis::{SiteId, Touch, judge, meetings};
+use hitm_analysis::{Running, SiteId, Touch, judge, meetings};
 use hitm_model::{AccessKind, ByteRange, Nanos, ThreadId, Verdict};
 
 const WINDOW: Nanos = Nanos::from_millis(10);
@@ -68,7 +68,7 @@ fn touches(case: &str) -> Vec<Touch> {
 
 #[track_caller]
 fn check(case: &str, expected: &str) {
-    let meetings = meetings(&touches(case), WINDOW);
+    let meetings = meetings(&touches(case), &Running::default(), WINDOW);
     let judgement = judge(&meetings);
     let verdict = match judgement.verdict {
         None => "nothing",
@@ -231,6 +231,29 @@ fn a_payload_beside_a_count_that_all_change_is_false_sharing_if_it_is_read_more_
 }
 
 #[test]
+fn threads_that_take_turns_do_not_meet_on_a_line_that_they_visit_seldom() {
+    // 15 ms each, asleep in the other's time; each visits the line twice in its turn.
+    let turns = |who: char, range: &str, first: u64| -> String {
+        let visits = (0..20).map(|turn| {
+            let from = first + 30 * turn;
+            format!("{who} a {range} every 7ms {from}-{}\n", from + 14)
+        });
+        visits.collect()
+    };
+    let case = turns('A', "0..8", 0) + &turns('B', "8..16", 15);
+    let touches = touches(&case);
+    let mut running = Running::default();
+    for at in 0..600 {
+        let thread = ThreadId(u32::from(at % 30 >= 15));
+        running.note(thread, Nanos::from_millis(at));
+    }
+    let verdict = |running: &Running| judge(&meetings(&touches, running, WINDOW)).verdict;
+    assert_eq!(verdict(&running), None);
+    // The same visits by threads that run all the time are another matter.
+    assert_eq!(verdict(&Running::default()), Some(Verdict::FalseSharing));
+}
+
+#[test]
 fn a_cached_index_that_is_refreshed_now_and_then_stays_false_sharing() {
     // A ring: the producer writes the tail and seldom looks at the head, the consumer the other way round.
     check(
@@ -291,7 +314,7 @@ fn the_rate_does_not_change_the_verdict() {
 #[test]
 fn meetings_count_each_sample_once_and_know_the_processor() {
     let count = |case: &str| {
-        let meetings = meetings(&touches(case), WINDOW);
+        let meetings = meetings(&touches(case), &Running::default(), WINDOW);
         meetings.met(&(0..meetings.slots.len()).collect::<Vec<_>>())
     };
     let apart = count("A W 0..8 every 1ms on 0\nB W 8..16 every 1ms on 1");
@@ -317,7 +340,7 @@ fn meetings_count_each_sample_once_and_know_the_processor() {
             ]
         })
         .collect();
-    let found = meetings(&twice, WINDOW);
+    let found = meetings(&twice, &Running::default(), WINDOW);
     assert_eq!(found.slots.len(), 4);
     assert_eq!(found.met(&[0, 1, 2, 3]).samples, apart.samples);
 }
@@ -369,7 +392,7 @@ mod properties {
         #[test]
         fn meeting_is_what_the_definition_says(mut touches in prop::collection::vec(any_touch(), 0..60)) {
             touches.sort_by_key(|touch| touch.at);
-            let found = meetings(&touches, WINDOW);
+            let found = meetings(&touches, &Running::default(), WINDOW);
             prop_assert!(found.window >= WINDOW && found.window.0 <= 5 * WINDOW.0);
             for slot in &found.slots {
                 let mut times: Vec<u64> = Vec::new();
@@ -390,7 +413,7 @@ mod properties {
         #[test]
         fn a_verdict_needs_a_write_two_threads_and_meetings(mut touches in prop::collection::vec(any_touch(), 0..80)) {
             touches.sort_by_key(|touch| touch.at);
-            let found = meetings(&touches, WINDOW);
+            let found = meetings(&touches, &Running::default(), WINDOW);
             let judgement = judge(&found);
             prop_assert_eq!(judgement.verdict.is_some(), !judgement.participants.is_empty());
             if judgement.verdict.is_some() {
