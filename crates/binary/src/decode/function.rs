@@ -4,6 +4,7 @@ use hitm_model::{Svma, SvmaRange};
 
 use super::block::{MOST, read_block};
 use super::execute::Conventions;
+use super::loops::conditions_of_loops;
 use super::scan::{FramePointer, Scan, Starts};
 use super::tables::Surroundings;
 use super::{Block, Code, DecodeError};
@@ -15,6 +16,8 @@ pub struct Function<'a> {
     code: Code<'a>,
     /// Addresses inside that a branch goes to, in order.
     targets: Vec<u64>,
+    /// Those of them to which only jumps into a loop go, in order.
+    conditions: Vec<u64>,
     starts: Starts,
     /// Whether every way into the middle of the function is in `targets`.
     entries_known: bool,
@@ -83,18 +86,25 @@ impl<'a> Function<'a> {
             }
         }
         for neighbour in neighbours(image, bounds) {
-            function.admit_likely(Scan::new(neighbour).targets);
+            function.admit_likely(Scan::new(neighbour).targets());
         }
-        let long = image.long_jumps().within(bounds);
-        function.admit_likely(long.to_vec());
+        let long = image.long_jumps().within(bounds).iter();
+        // The function's own jumps are known, and which of them enter a loop.
+        let foreign = long.filter(|jump| {
+            let is_own = |from| function.starts.contains(code, from);
+            !jump.only_from.is_some_and(is_own)
+        });
+        function.admit_likely(foreign.map(|jump| jump.to).collect());
         Some(function)
     }
 
     fn of_scan(code: Code<'a>, mut scan: Scan<'_>, around: Surroundings<'_, '_>) -> Self {
         let indirect = scan.indirect_targets(&[code.range()], around);
+        let targets = scan.targets();
         let mut function = Self {
             code,
             targets: Vec::new(),
+            conditions: Vec::new(),
             starts: scan.starts,
             entries_known: scan.complete && indirect.is_some(),
             conventions: Conventions {
@@ -102,7 +112,9 @@ impl<'a> Function<'a> {
                 frame_pointer: scan.frame_pointer == FramePointer::Set,
             },
         };
-        function.admit(scan.targets);
+        function.admit(targets);
+        // All that is admitted from here on is another way in.
+        function.conditions = conditions_of_loops(&scan.branches);
         function.admit_likely(indirect.unwrap_or_default());
         function
     }
@@ -124,7 +136,7 @@ impl<'a> Function<'a> {
         self.entries_known &= scan.complete && indirect.is_some();
         self.conventions.upwards &= scan.upwards;
         self.conventions.frame_pointer &= scan.frame_pointer != FramePointer::Misused;
-        self.admit(scan.targets);
+        self.admit(scan.targets());
         self.admit_likely(indirect.unwrap_or_default());
     }
 
@@ -137,7 +149,10 @@ impl<'a> Function<'a> {
     }
 
     /// Adds those targets that are instructions here. One that is none came from bytes that are no table or no branch.
-    fn admit_likely(&mut self, targets: Vec<u64>) {
+    fn admit_likely(&mut self, mut targets: Vec<u64>) {
+        targets.sort_unstable();
+        self.conditions
+            .retain(|condition| targets.binary_search(condition).is_err());
         let targets = targets.into_iter();
         self.targets
             .extend(targets.filter(|&target| self.starts.contains(self.code, target)));
@@ -153,6 +168,9 @@ impl<'a> Function<'a> {
 
     /// What is certainly executed around one instruction pointer in it.
     ///
+    /// Exactly at the condition of a loop that is entered there by a jump, the block includes the end of the loop's
+    /// body: that is only likely, as it is not so in the first pass through the condition.
+    ///
     /// # Errors
     ///
     /// If `ip` is not in the function, or is not an instruction.
@@ -162,7 +180,9 @@ impl<'a> Function<'a> {
             return Err(DecodeError::Outside { ip, range });
         }
         let leader = if self.entries_known && self.starts.contains(self.code, ip.0) {
-            let n_before = self.targets.partition_point(|&target| target <= ip.0);
+            let is_condition = self.conditions.binary_search(&ip.0).is_ok();
+            let is_before = |&target: &u64| target < ip.0 || target == ip.0 && !is_condition;
+            let n_before = self.targets.partition_point(is_before);
             let leader = match n_before.checked_sub(1) {
                 Some(at) => Svma(self.targets[at]),
                 None => self.code.start,

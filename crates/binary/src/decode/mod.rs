@@ -12,6 +12,12 @@
 //! the first instruction from the instruction pointer on that may go elsewhere, whose own accesses are included
 //! (`call [m]`, the push of a `call`, the pop of a `ret`).
 //!
+//! In one place the block is likely, not certain: exactly at the condition of a loop that is entered by a jump to its
+//! condition (`while`, as compilers lay it out). If nothing else goes there, the block reaches back into the loop's body,
+//! although in the first pass through the condition the body has not been executed, and has not left in a word of the
+//! stack what the condition then loads. A thread that has just jumped in is there for one instant; one that waited for
+//! the last instruction of the body is there all that time.
+//!
 //! The block does not reach back over a call: what comes before it has been executed, but who knows how long ago, and
 //! for that stretch there are samples in the callee. So nothing need be assumed about callee-saved registers.
 //!
@@ -45,6 +51,7 @@ mod frame;
 mod function;
 mod linear;
 mod long_jumps;
+mod loops;
 mod operands;
 mod scan;
 mod symbols;
@@ -65,7 +72,7 @@ pub struct Code<'a> {
     pub bytes: &'a [u8],
 }
 
-/// What is certainly executed around one instruction pointer.
+/// What is certainly executed around one instruction pointer, with [one exception](self#which-instructions).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Block {
     /// The instructions.

@@ -6,6 +6,7 @@ use iced_x86::{
 };
 
 use super::Code;
+use super::loops::{Branch, BranchKind};
 use super::tables::{Jump, Surroundings, Tables, classify};
 
 /// What the instructions of a piece of code say about where control goes.
@@ -14,8 +15,8 @@ pub(super) struct Scan<'a> {
     code: Code<'a>,
     /// Where each instruction begins.
     pub(super) starts: Starts,
-    /// Where direct branches and calls go.
-    pub(super) targets: Vec<u64>,
+    /// The direct branches and calls.
+    pub(super) branches: Vec<Branch>,
     /// Branches out of the code, not calls: where to, and whether on a condition.
     pub(super) exits: Vec<(Svma, bool)>,
     /// Whether all bytes are instructions.
@@ -34,7 +35,7 @@ impl<'a> Scan<'a> {
         let mut scan = Self {
             code,
             starts: Starts::new(code.bytes.len()),
-            targets: Vec::new(),
+            branches: Vec::new(),
             exits: Vec::new(),
             complete: true,
             upwards: true,
@@ -74,7 +75,15 @@ impl<'a> Scan<'a> {
                 continue;
             }
             let target = instruction.near_branch64();
-            scan.targets.push(target);
+            scan.branches.push(Branch {
+                from: instruction.ip(),
+                to: target,
+                kind: match flow {
+                    FlowControl::UnconditionalBranch => BranchKind::Jump,
+                    FlowControl::ConditionalBranch => BranchKind::Conditional,
+                    _ => BranchKind::Other,
+                },
+            });
             if flow != FlowControl::Call && !range.contains(Svma(target)) {
                 let conditional = flow == FlowControl::ConditionalBranch;
                 scan.exits.push((Svma(target), conditional));
@@ -83,6 +92,11 @@ impl<'a> Scan<'a> {
         scan.jumps.sort_unstable();
         scan.jumps.dedup();
         scan
+    }
+
+    /// Where direct branches and calls go.
+    pub(super) fn targets(&self) -> Vec<u64> {
+        self.branches.iter().map(|branch| branch.to).collect()
     }
 
     /// Where indirect jumps go, as far as that is in one of the ranges; `None` if that cannot be known.

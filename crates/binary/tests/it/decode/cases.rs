@@ -61,6 +61,11 @@ fn flow() {
     check("flow");
 }
 
+#[test]
+fn loops() {
+    check("loops");
+}
+
 fn check(name: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("tests/it/decode/cases")

@@ -197,6 +197,92 @@ h:  jne end
     }
 }
 
+/// A loop that is entered at its condition by a jump with a distance of 32 bits.
+const ENTERED_AT_THE_CONDITION: &str = "
+f:  mov rcx, [rdi]
+.byte 0xe9
+.long condition-.-4
+body: lock add qword ptr [rsi], 1
+condition: cmp qword ptr [rdi], 0
+    je body
+";
+
+#[test]
+fn a_loop_may_be_entered_at_its_condition() {
+    let program = link(&format!(
+        "{ENTERED_AT_THE_CONDITION}
+    ret
+.type f, @function
+.size f, .-f
+"
+    ));
+    let start = block_at(&program, "condition").range.start;
+    assert_eq!(start, address(&program, "body"));
+}
+
+#[test]
+fn a_table_may_lead_to_the_condition_of_a_loop() {
+    let program = link(&format!(
+        "{ENTERED_AT_THE_CONDITION}
+    cmp edi, 1
+    ja a
+    jmp [table+rdi*8]
+a:  ret
+.type f, @function
+.size f, .-f
+.section .rodata
+table: .quad a, condition
+"
+    ));
+    let condition = address(&program, "condition");
+    assert_eq!(block_at(&program, "condition").range.start, condition);
+}
+
+#[test]
+fn another_function_may_lead_to_the_condition_of_a_loop() {
+    for distance in [0, 1000] {
+        for branch in ["jmp", "jne", "call"] {
+            let program = link(&format!(
+                "{ENTERED_AT_THE_CONDITION}
+    ret
+.type f, @function
+.size f, .-f
+.skip {distance}, 0x90
+g:  {branch} condition
+    ret
+.type g, @function
+.size g, .-g
+"
+            ));
+            let condition = address(&program, "condition");
+            assert_eq!(block_at(&program, "condition").range.start, condition);
+        }
+    }
+}
+
+#[test]
+fn the_part_for_unlikely_cases_may_lead_to_the_condition_of_a_loop() {
+    let program = link(&format!(
+        "{ENTERED_AT_THE_CONDITION}
+    jne away
+    ret
+away: jmp cold
+.type f, @function
+.size f, .-f
+cold: mov rcx, [rdi+16]
+    jmp condition
+.type cold, @function
+.size cold, .-cold
+"
+    ));
+    let condition = address(&program, "condition");
+    assert_eq!(block_at(&program, "condition").range.start, condition);
+    let alone = Function::new(code(&program, "f"));
+    let start = |function: Function<'_>| function.block_at(condition).unwrap().range.start;
+    assert_eq!(start(alone.clone()), address(&program, "body"));
+    assert_eq!(start(alone.entered_from(code(&program, "cold"))), condition);
+}
+
 fn check(source: &str) {
     let program = link(source);
     for (at, start) in [

@@ -3,5 +3,6 @@
 mod boundaries;
 mod cases;
 mod jump_tables;
+mod loops;
 mod oracle;
 mod stepped;
