@@ -54,7 +54,7 @@ enum Task {
         #[arg(long, default_value_t = 1)]
         runs: u32,
         /// How long a program without hitm is to take; it gets as many iterations.
-        #[arg(long, default_value_t = 1.0, value_parser = seconds)]
+        #[arg(long, default_value_t = 2.0, value_parser = seconds)]
         seconds: f64,
         /// Only this program.
         #[arg(long)]
