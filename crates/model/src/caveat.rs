@@ -184,6 +184,7 @@ impl Caveat {
                 )
             }
             Self::OneCpu => "the program had one processor".into(),
+            Self::Lost { events: 1 } => "one event was dropped while recording".into(),
             Self::Lost { events } => format!("{events} events were dropped while recording"),
             Self::Undecoded { samples, of } => {
                 format!("the code of {samples} of {of} samples could not be decoded")
@@ -203,6 +204,9 @@ impl Caveat {
                 format!("parts of {path} could not be read: {what}")
             }
             Self::RecordingTruncated => "the recording ends in the middle".into(),
+            Self::RecordingDamaged { blocks: 1 } => {
+                "one block of the recording is damaged and left out".into()
+            }
             Self::RecordingDamaged { blocks } => {
                 format!("{blocks} blocks of the recording are damaged and left out")
             }

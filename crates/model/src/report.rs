@@ -57,7 +57,7 @@ pub struct Totals {
     pub sampled_threads: u64,
     /// Address spaces seen.
     pub spaces: u64,
-    /// First to last event.
+    /// From the start of the recording to its end, or between the events that there are.
     pub duration: Nanos,
     /// Share of the time with samples of two or more threads on different processors, from 0 to 1; `None` with fewer
     /// than two sampled threads.

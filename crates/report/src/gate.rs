@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use hitm_model::{Finding, Report, Verdict};
+use hitm_model::{Caveat, Finding, Report, Verdict};
 
 use crate::Error;
 
@@ -46,6 +46,59 @@ pub fn gate(report: &Report, fail_on: FailOn) -> bool {
         .findings
         .iter()
         .any(|finding| counts(finding, fail_on))
+}
+
+/// Why `report` cannot pass the gate although it has no finding that `fail_on` asks for: there was too little to look
+/// at. `None` where it can, or where nothing was asked for.
+///
+/// A gate that passes on no evidence would pass on every program that is not looked at.
+#[must_use]
+pub fn cannot_judge(report: &Report, fail_on: FailOn) -> Option<String> {
+    if fail_on == FailOn::Never {
+        return None;
+    }
+    let totals = &report.totals;
+    let not_whole = report.caveats.iter().find(|caveat| is_not_whole(caveat));
+    let why = |caveat: &Caveat| format!("{}; {}", caveat.observation(), caveat.remedy());
+    if let Some(caveat) = not_whole {
+        return Some(why(caveat));
+    }
+    let undecoded = Caveat::Undecoded {
+        samples: totals.undecoded,
+        of: totals.samples,
+    };
+    let seen = match totals.samples {
+        0 => &Caveat::NoSamples,
+        all if totals.undecoded >= all.div_ceil(2) => &undecoded,
+        _ => return None,
+    };
+    // A binary that could not be used is the better explanation, and its remedy is the one that helps.
+    match report.caveats.iter().find(|caveat| is_no_code(caveat)) {
+        Some(cause) => Some(format!("{}: {}", seen.observation(), why(cause))),
+        None => Some(why(seen)),
+    }
+}
+
+/// Whether a part of the recording is missing.
+const fn is_not_whole(caveat: &Caveat) -> bool {
+    matches!(
+        caveat,
+        Caveat::RecordingTruncated
+            | Caveat::RecordingDamaged { .. }
+            | Caveat::RecordingStopped { .. }
+            | Caveat::RecordingNewer { events: 1.., .. }
+    )
+}
+
+/// Whether the code of a binary was not seen.
+const fn is_no_code(caveat: &Caveat) -> bool {
+    matches!(
+        caveat,
+        Caveat::BuildIdDiffers { .. }
+            | Caveat::BinaryUnreadable { .. }
+            | Caveat::BinaryDamaged { .. }
+            | Caveat::ForeignArchitecture { .. }
+    )
 }
 
 fn counts(finding: &Finding, fail_on: FailOn) -> bool {

@@ -13,6 +13,6 @@ mod table;
 mod words;
 
 pub use error::Error;
-pub use gate::{FailOn, LeastShare, gate};
+pub use gate::{FailOn, LeastShare, cannot_judge, gate};
 pub use json::{JSON_VERSION, json, json_schema};
 pub use table::{TableOptions, table};

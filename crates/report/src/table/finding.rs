@@ -207,11 +207,9 @@ fn advice(page: &mut Page<'_>, advice: &Advice) -> io::Result<()> {
         text.push(span(DIM, format!(" (adds {} bytes)", count(bytes))));
     }
     let name = match advice.kind {
-        AdviceKind::LeaveAsIs => "advice",
-        AdviceKind::PadElements
-        | AdviceKind::IsolateWritten
-        | AdviceKind::SplitFields
-        | AdviceKind::PerThreadCopies => "repair",
+        // Copies are another algorithm, not another layout of the same data.
+        AdviceKind::LeaveAsIs | AdviceKind::PerThreadCopies => "advice",
+        AdviceKind::PadElements | AdviceKind::IsolateWritten | AdviceKind::SplitFields => "repair",
     };
     page.paragraph(&label(name), TEXT, &text)
 }

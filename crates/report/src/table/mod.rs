@@ -11,7 +11,7 @@ mod tail;
 use std::io::{self, Write};
 
 use anstyle::Style;
-use hitm_model::{Finding, Nanos, Report, SamplerInfo, Verdict, shell_command};
+use hitm_model::{Finding, Nanos, Report, SamplerInfo, SamplerKind, Verdict, shell_command};
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
@@ -116,7 +116,13 @@ fn sampled_by(info: &SamplerInfo) -> String {
             " at {hertz} Hz (about {} of the threads' time), {by}",
             percent(cost.0 as f64 / info.period.0 as f64)
         ),
-        None => format!(" at {hertz} Hz (cost not measured), {by}"),
+        None => {
+            let why = match info.kind {
+                SamplerKind::Perf => ": too noisy",
+                SamplerKind::Preload => " for the agent",
+            };
+            format!(" at {hertz} Hz (cost not measured{why}), {by}")
+        }
     }
 }
 

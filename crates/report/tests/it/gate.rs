@@ -1,7 +1,7 @@
 //! `--fail-on`: what is understood, and what fails.
 
-use hitm_model::{Report, Severity, Verdict};
-use hitm_report::{FailOn, gate};
+use hitm_model::{Caveat, Report, Severity, Verdict};
+use hitm_report::{FailOn, cannot_judge, gate};
 
 use crate::reports;
 
@@ -94,4 +94,81 @@ fn one_finding_of_many_is_enough_and_none_is_not() {
     assert!(gate(&reports::several(), any));
     assert!(!gate(&reports::empty(), any));
     assert!(!gate(&reports::bare(), any));
+}
+
+#[test]
+fn without_evidence_nothing_passes() {
+    let whole = || with(Verdict::LockAndData, 50, 0.5);
+    let check = |what: &str, report: &Report, expected: Option<&str>| {
+        for fail_on in ["any", "false-sharing", "any:5%"] {
+            let why = cannot_judge(report, fail_on.parse().unwrap());
+            match expected {
+                None => assert_eq!(why, None, "{what}"),
+                Some(text) => assert!(
+                    why.as_ref().is_some_and(|why| why.contains(text)),
+                    "{what}: {why:?}"
+                ),
+            }
+        }
+        assert_eq!(cannot_judge(report, FailOn::Never), None, "{what}");
+    };
+    check("whole", &whole(), None);
+
+    let mut report = whole();
+    report.totals.samples = 0;
+    check(
+        "no samples",
+        &report,
+        Some("no sample was taken; run it for longer"),
+    );
+
+    let undecoded = |undecoded| {
+        let mut report = whole();
+        (report.totals.samples, report.totals.undecoded) = (101, undecoded);
+        report
+    };
+    check("less than half undecoded", &undecoded(50), None);
+    let mut report = undecoded(51);
+    check(
+        "half undecoded",
+        &report,
+        Some("the code of 51 of 101 samples could not be decoded"),
+    );
+    report.caveats.push(Caveat::BuildIdDiffers {
+        path: "/bin/rebuilt".into(),
+    });
+    check(
+        "rebuilt",
+        &report,
+        Some("could not be decoded: /bin/rebuilt is not the build that was recorded; record again"),
+    );
+
+    for caveat in [
+        Caveat::RecordingTruncated,
+        Caveat::RecordingDamaged { blocks: 1 },
+        Caveat::RecordingStopped {
+            why: "no space".into(),
+        },
+        Caveat::RecordingNewer {
+            version: 2,
+            known: 1,
+            events: 3,
+        },
+    ] {
+        let mut report = whole();
+        report.caveats.push(caveat.clone());
+        check(caveat.code(), &report, Some(&caveat.observation()));
+        assert!(
+            cannot_judge(&report, "any".parse().unwrap())
+                .unwrap()
+                .ends_with(&caveat.remedy())
+        );
+    }
+    let mut report = whole();
+    report.caveats.push(Caveat::RecordingNewer {
+        version: 2,
+        known: 1,
+        events: 0,
+    });
+    check("newer, but all known", &report, None);
 }

@@ -112,7 +112,7 @@ fn true_sharing() {
     1. true sharing: hits, at most 88 % of the participants' time
          hits: _Atomic unsigned long, 8 bytes at 0x5555555b0100 in .bss of prog
        why not pad the threads use the same bytes: wherever they lie, their line travels between the processors
-       repair      give each thread a counter of its own and add them up on reading
+       advice      give each thread a counter of its own and add them up on reading
           threads       does    bytes  of time  field
        A  worker-* × 4  atomic  +0..8     88 %  hits
             worker, hits.c:20
@@ -190,7 +190,7 @@ fn heap() {
 fn stripped() {
     insta::assert_snapshot!(render(&reports::stripped(), at(120)), @r#"
     ./prog --name 'it'\''s me'  0.05 s, killed by signal 11
-    2 of 3 threads, 100 samples at 5000 Hz (cost not measured), preloaded agent
+    2 of 3 threads, 100 samples at 5000 Hz (cost not measured for the agent), preloaded agent
 
     1. unproven sharing: line 0x5555555b0040, at most 40 % of the participants' time
        but         the evidence does not decide whether these threads need the same bytes: take it as a hint

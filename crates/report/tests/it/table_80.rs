@@ -135,7 +135,7 @@ fn true_sharing() {
          hits: _Atomic unsigned long, 8 bytes at 0x5555555b0100 in .bss of prog
        why not pad the threads use the same bytes: wherever they lie, their line
                    travels between the processors
-       repair      give each thread a counter of its own and add them up on reading
+       advice      give each thread a counter of its own and add them up on reading
           threads       does    bytes  of time  field
        A  worker-* × 4  atomic  +0..8     88 %  hits
             worker, hits.c:20
@@ -224,9 +224,10 @@ fn heap() {
 
 #[test]
 fn stripped() {
-    insta::assert_snapshot!(render(&reports::stripped(), at(80)), @r#"
+    insta::assert_snapshot!(render(&reports::stripped(), at(80)), @r"
     ./prog --name 'it'\''s me'  0.05 s, killed by signal 11
-    2 of 3 threads, 100 samples at 5000 Hz (cost not measured), preloaded agent
+    2 of 3 threads, 100 samples at 5000 Hz (cost not measured for the agent),
+    preloaded agent
 
     1. unproven sharing: line 0x5555555b0040, at most 40 % of the participants' time
        but         the evidence does not decide whether these threads need the same
@@ -261,7 +262,7 @@ fn stripped() {
     basis  100 samples (7 lost, 12 undecoded), 180 memory operands (9 with an
            address that is not known, 3 outside every mapping); threads were seen on
            two or more processors at once in 0.4 % of the time
-    "#);
+    ");
 }
 
 #[test]
