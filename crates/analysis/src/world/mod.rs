@@ -38,11 +38,16 @@ pub(crate) struct World {
     pub(crate) lost: u64,
     first: Option<Nanos>,
     last: Nanos,
+    ended: Option<Nanos>,
 }
 
 impl World {
     /// Takes in an event.
     pub(crate) fn apply(&mut self, event: &Event) {
+        if let Some(at) = time(event) {
+            self.first.get_or_insert(at);
+            self.last = self.last.max(at);
+        }
         match event {
             Event::Machine(machine) => self.machine = Some(machine.clone()),
             Event::Run(run) => self.run = Some(run.clone()),
@@ -74,8 +79,6 @@ impl World {
             }
             Event::ThreadEnded { .. } => {}
             Event::Sample(sample) => {
-                self.first.get_or_insert(sample.at);
-                self.last = self.last.max(sample.at);
                 if let Some(thread) = self.threads.get_mut(&sample.thread) {
                     thread.samples += 1;
                 }
@@ -101,7 +104,10 @@ impl World {
                     self.child = Some(*status);
                 }
             }
-            Event::Ended { reason, .. } => self.stopped = Some(reason.clone()),
+            Event::Ended { at, reason } => {
+                self.ended = Some(*at);
+                self.stopped = Some(reason.clone());
+            }
         }
     }
 
@@ -112,9 +118,12 @@ impl World {
         self.spaces.insert(space, born);
     }
 
-    /// First to last sample.
+    /// From the start of the recording to its end, or between the events that there are where these are not known.
     pub(crate) fn duration(&self) -> Nanos {
-        self.last.since(self.first.unwrap_or_default())
+        match (&self.run, self.ended) {
+            (Some(run), Some(ended)) => ended.since(run.started),
+            _ => self.last.since(self.first.unwrap_or_default()),
+        }
     }
 
     /// The thread whose stack holds `address`, if one is known to. The main thread's stack is known by its mapping, even
@@ -132,6 +141,27 @@ impl World {
             .find(|(_, thread)| thread.stack.is_some_and(|stack| stack.contains(address)))
             .or_else(|| on_main_stack().then(main).flatten())
             .map(|(id, thread)| (*id, thread))
+    }
+}
+
+/// When an event happened, if it tells.
+fn time(event: &Event) -> Option<Nanos> {
+    match event {
+        Event::Sample(sample) => Some(sample.at),
+        Event::SpaceBorn { at, .. }
+        | Event::Mapping { at, .. }
+        | Event::ThreadBorn { at, .. }
+        | Event::ThreadNamed { at, .. }
+        | Event::ThreadEnded { at, .. }
+        | Event::Frames { at, .. }
+        | Event::Lost { at, .. }
+        | Event::Ended { at, .. } => Some(*at),
+        Event::Machine(_)
+        | Event::Run(_)
+        | Event::Sampler(_)
+        | Event::ThreadPointer { .. }
+        | Event::Stack { .. }
+        | Event::ChildEnded { .. } => None,
     }
 }
 

@@ -31,6 +31,9 @@ const POLL_EVERY: Duration = Duration::from_millis(100);
 /// A killed recorder loses at most so much.
 const FLUSH_EVERY: Nanos = Nanos::from_millis(1000);
 
+/// By then the first mappings and threads are known: a recording that is cut later says what they were.
+const FIRST_FLUSH: Nanos = Nanos::from_millis(100);
+
 /// Starts a program and records it to its end, or until told to stop.
 ///
 /// # Errors
@@ -54,6 +57,8 @@ pub fn record_run<W: Write>(
     let mut recorder = Recorder::new(writer, sampler);
     recorder.head(RunMode::Run, command.collect(), child.pid(), &info);
     child.release()?;
+    // Not before the program runs: a recording takes the place of the last one when it is first written to.
+    recorder.output.flush();
     let wake = recorder
         .sampler
         .wake_fds()
@@ -96,6 +101,7 @@ pub fn record_attach<W: Write>(
         session, output, ..
     } = &mut recorder;
     session.adopt(pid, &mut |event| output.write(&event));
+    output.flush();
     let wake = process.iter().map(|fd| fd.as_raw_fd());
     let wake = recorder.sampler.wake_fds().into_iter().chain(wake);
     let reason = recorder.record(Waiting::new(wake), progress, &mut |now| {
@@ -265,7 +271,7 @@ impl<W: Write> Recorder<W> {
         progress: &mut dyn FnMut(&Progress),
         stop: &mut dyn FnMut(Nanos) -> Option<StopReason>,
     ) -> StopReason {
-        let mut flushed = self.started;
+        let mut flush_at = FIRST_FLUSH;
         loop {
             waiting.wait(POLL_EVERY);
             let elapsed = clock::now().since(self.started);
@@ -280,8 +286,8 @@ impl<W: Write> Recorder<W> {
             let polled = sampler.poll(&mut |raw| {
                 session.handle(raw, &mut |event| output.write(&event));
             });
-            if elapsed.since(flushed) >= FLUSH_EVERY {
-                flushed = elapsed;
+            if elapsed >= flush_at {
+                flush_at = elapsed.plus(FLUSH_EVERY);
                 self.output.flush();
             }
             if let Err(error) = polled {
