@@ -1,6 +1,6 @@
 //! The flags. What they do is in `commands`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ColorChoice, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
@@ -16,7 +16,8 @@ use hitm_report::FailOn;
     version,
     max_term_width = 100,
     after_help = "\
-Exit codes: 0 done; 1 findings at or above --fail-on; 2 wrong usage or an error; 3 the machine refused.
+Exit codes: 0 done; 1 findings at or above --fail-on; 2 wrong usage, an error, or no evidence for --fail-on to judge by;
+3 the machine refused.
 The status of the program that was run is printed and in the JSON, not returned."
 )]
 pub(crate) struct Cli {
@@ -53,6 +54,7 @@ pub(crate) enum Command {
     DemoWorkload(DemoWorkloadArgs),
 }
 
+// The flags that several commands share are described for `run`; what another command does not do is said otherwise there.
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
     #[command(flatten)]
@@ -71,6 +73,10 @@ pub(crate) struct RunArgs {
 }
 
 #[derive(Debug, Args)]
+#[command(
+    mut_arg("duration", |arg| arg.help("Stop after so many seconds. The process runs on.")),
+    mut_arg("json", |arg| arg.help(JSON_OF_A_RECORDING))
+)]
 pub(crate) struct AttachArgs {
     #[command(flatten)]
     pub record: RecordArgs,
@@ -90,9 +96,9 @@ pub(crate) struct RecordArgs {
     #[arg(long, value_name = "HZ", value_parser = clap::value_parser!(u32).range(1..=20_000))]
     pub rate: Option<u32>,
 
-    /// Stop after so many seconds. A program that hitm started is ended then, as by Ctrl-C: it and all that descends from
-    /// it get SIGINT, after 3 seconds SIGTERM, after 3 more SIGKILL (a second Ctrl-C hurries this on). A daemon that it
-    /// left behind, and a process that was attached to, run on.
+    /// Stop after so many seconds. The program is ended then, as by Ctrl-C: it and all that descends from it get SIGINT,
+    /// after 3 seconds SIGTERM, after 3 more SIGKILL (a second Ctrl-C hurries this on). A daemon that it left behind runs
+    /// on.
     #[arg(long = "for", value_name = "SECONDS", value_parser = seconds)]
     pub duration: Option<std::time::Duration>,
 
@@ -103,7 +109,8 @@ pub(crate) struct RecordArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct ShowArgs {
-    /// Write the report as JSON: to FILE, or to stdout (the program's own stdout goes to stderr then).
+    /// Write the report as JSON: to FILE, or without one or with `-` to stdout (the program's own stdout goes to stderr
+    /// then).
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true)]
     pub json: Option<Option<PathBuf>>,
 
@@ -111,7 +118,9 @@ pub(crate) struct ShowArgs {
     #[arg(long, value_enum, default_value_t = ThreadsByChoice::Name, value_name = "HOW")]
     pub threads_by: ThreadsByChoice,
 
-    /// Exit with 1 on findings: `false-sharing`, `any` or `never`, the first two with a least share (`any:5%`).
+    /// Exit with 1 on findings: `false-sharing`, `any` or `never`, the first two with a least share (`any:5%`). Where there
+    /// is nothing to judge by, they exit with 2: no sample, half of them or more not decoded, or a recording that is not
+    /// whole.
     #[arg(long, value_name = "WHAT", default_value = "never")]
     pub fail_on: FailOn,
 
@@ -133,6 +142,7 @@ pub(crate) struct ShowArgs {
 }
 
 #[derive(Debug, Args)]
+#[command(mut_arg("json", |arg| arg.help(JSON_OF_A_RECORDING)))]
 pub(crate) struct ReportArgs {
     /// The recording.
     #[arg(value_name = "FILE", default_value = "hitm.data.hitm")]
@@ -140,6 +150,26 @@ pub(crate) struct ReportArgs {
 
     #[command(flatten)]
     pub show: ShowArgs,
+}
+
+const JSON_OF_A_RECORDING: &str =
+    "Write the report as JSON: to FILE, or without one or with `-` to stdout, instead of the table";
+
+impl ShowArgs {
+    /// Whether JSON goes to stdout, which nothing else may be written to then.
+    pub(crate) fn json_on_stdout(&self) -> bool {
+        match &self.json {
+            Some(None) => true,
+            Some(Some(path)) => path.as_os_str() == "-",
+            None => false,
+        }
+    }
+
+    /// The file that JSON goes to.
+    pub(crate) fn json_file(&self) -> Option<&Path> {
+        let path = self.json.as_ref()?.as_deref()?;
+        (path.as_os_str() != "-").then_some(path)
+    }
 }
 
 #[derive(Debug, Args)]

@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use hitm_collect::CollectError;
+use hitm_model::StopReason;
 
 /// How a command ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -11,7 +12,7 @@ pub(crate) enum Exit {
     Done,
     /// 1: findings at or above `--fail-on`.
     Gate,
-    /// 2: wrong usage, bad input, or an error of ours.
+    /// 2: wrong usage, bad input, an error of ours, or a gate that has nothing to judge by.
     Error,
     /// 3: the machine refused (perf, tools, permissions).
     Refused,
@@ -25,6 +26,14 @@ impl Exit {
             Self::Gate => 1,
             Self::Error => 2,
             Self::Refused => 3,
+        }
+    }
+
+    /// The code of a run that ended so: half a recording is no success. Findings in that half are findings all the same.
+    pub(crate) fn after(self, reason: &StopReason) -> Self {
+        match (self, reason) {
+            (Self::Done, StopReason::WriteFailed(_)) => Self::Error,
+            _ => self,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Files for the analysis: binaries, their separate debug files, recordings.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, BufReader, Read};
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use hitm_analysis::{BinarySource, Recording};
 use hitm_binary::image::Image;
-use hitm_model::{Event, Pid};
+use hitm_model::{Caveat, Event, Pid};
 use hitm_recording::{Damage, Reader};
 use memmap2::Mmap;
 use nix::fcntl::OFlag;
@@ -125,6 +125,7 @@ pub(crate) struct RecordingFile {
     path: PathBuf,
     file: File,
     damage: RefCell<Option<Damage>>,
+    has_end: Cell<bool>,
 }
 
 /// A file from its beginning, whoever else reads or writes it.
@@ -163,6 +164,7 @@ impl RecordingFile {
             path: path.to_owned(),
             file,
             damage: RefCell::new(None),
+            has_end: Cell::new(false),
         }
     }
 
@@ -176,8 +178,14 @@ impl RecordingFile {
     }
 
     /// What was wrong with it, after it has been read.
-    pub(crate) fn damage(&self) -> Option<Damage> {
-        *self.damage.borrow()
+    pub(crate) fn caveats(&self) -> Vec<Caveat> {
+        let damage = *self.damage.borrow();
+        let mut caveats = damage.as_ref().map_or_else(Vec::new, Damage::caveats);
+        // A recorder that is killed, or whose disk is full, may stop behind a whole block.
+        if caveats.is_empty() && !self.has_end.get() {
+            caveats.push(Caveat::RecordingTruncated);
+        }
+        caveats
     }
 }
 
@@ -189,6 +197,9 @@ impl Recording for RecordingFile {
         };
         Box::new(std::iter::from_fn(move || {
             let event = reader.next();
+            if let Some(Event::Ended { .. }) = event {
+                self.has_end.set(true);
+            }
             if event.is_none() {
                 *self.damage.borrow_mut() = Some(reader.damage());
             }

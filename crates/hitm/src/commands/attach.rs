@@ -8,7 +8,7 @@ use hitm_recording::Writer;
 use super::interrupt;
 use super::progress::ProgressLine;
 use super::run::rate;
-use super::show::{TableTo, analyse, show};
+use super::show::{TableTo, analyse, check_json, show, stopped};
 use super::store::NewRecording;
 use crate::cli::AttachArgs;
 use crate::exit_codes::Exit;
@@ -16,6 +16,7 @@ use crate::output;
 
 /// Attaches to a process, records and reports.
 pub(crate) fn attach(args: &AttachArgs) -> anyhow::Result<Exit> {
+    check_json(&args.show)?;
     let interrupt = interrupt::flag()?;
     let pid = Pid(args.pid);
     let options = AttachOptions {
@@ -41,13 +42,15 @@ pub(crate) fn attach(args: &AttachArgs) -> anyhow::Result<Exit> {
     });
     progress.clear();
     let outcome = outcome?;
+    let alive = (outcome.reason != StopReason::ProgramEnded).then_some(pid);
+    let mut report = analyse(&recording, &args.show, alive)?;
     if let StopReason::WriteFailed(why) = &outcome.reason {
         output::say(&format!(
             "hitm: the recording {} stopped in the middle: {why}",
             args.record.output.display()
         ));
+        stopped(&mut report, why);
     }
-    let alive = (outcome.reason != StopReason::ProgramEnded).then_some(pid);
-    let report = analyse(&recording, &args.show, alive)?;
-    show(&report, &args.record.output, &args.show, TableTo::Stderr)
+    let shown = show(&report, &args.record.output, &args.show, TableTo::Stderr)?;
+    Ok(shown.after(&outcome.reason))
 }

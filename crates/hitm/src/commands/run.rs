@@ -9,7 +9,7 @@ use hitm_recording::Writer;
 
 use super::interrupt;
 use super::progress::ProgressLine;
-use super::show::{TableTo, analyse, show};
+use super::show::{TableTo, analyse, check_json, show, stopped};
 use super::store::NewRecording;
 use crate::cli::{self, RunArgs};
 use crate::exit_codes::Exit;
@@ -18,15 +18,18 @@ use crate::output;
 
 /// Runs a program under the sampler and reports.
 pub(crate) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
+    check_json(&args.show)?;
     let (outcome, recording) = record(args)?;
+    let mut report = analyse(&recording, &args.show, None)?;
     if let StopReason::WriteFailed(why) = &outcome.reason {
         output::say(&format!(
             "hitm: the recording {} stopped in the middle: {why}; the program ran on without it",
             args.record.output.display()
         ));
+        stopped(&mut report, why);
     }
-    let report = analyse(&recording, &args.show, None)?;
-    show(&report, &args.record.output, &args.show, TableTo::Stderr)
+    let shown = show(&report, &args.record.output, &args.show, TableTo::Stderr)?;
+    Ok(shown.after(&outcome.reason))
 }
 
 fn record(args: &RunArgs) -> anyhow::Result<(Outcome, RecordingFile)> {
@@ -42,7 +45,7 @@ fn record(args: &RunArgs) -> anyhow::Result<(Outcome, RecordingFile)> {
             cli::SamplerChoice::Preload => SamplerChoice::Preload,
         },
         duration: args.record.duration,
-        child_stdout_to_stderr: args.show.json == Some(None),
+        child_stdout_to_stderr: args.show.json_on_stdout(),
         interrupt: &interrupt,
     };
     let file = NewRecording::create(&args.record.output)?;

@@ -1,12 +1,12 @@
 //! From a recording to what the user sees: analysis, table, JSON, gate.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, BufWriter, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use hitm_analysis::{Options, ThreadsBy};
-use hitm_model::{Pid, Report};
+use hitm_model::{Caveat, Pid, Report, RunMode};
 use hitm_report::TableOptions;
 
 use super::progress::ProgressLine;
@@ -44,13 +44,96 @@ pub(super) fn analyse(
     let mut progress = ProgressLine::analysing();
     let mut report = hitm_analysis::analyse(recording, &files, &options);
     progress.clear();
-    report.caveats.extend(
-        recording
-            .damage()
-            .iter()
-            .flat_map(hitm_recording::Damage::caveats),
-    );
+    report.caveats.extend(recording.caveats());
+    blame_no_sample_on_what_it_was(&mut report);
     Ok(report)
+}
+
+/// Says in the report that the recording could not be written any further.
+pub(super) fn stopped(report: &mut Report, why: &str) {
+    // It says why there is no end, which the recording itself can no longer tell.
+    report.caveats.retain(|caveat| {
+        !matches!(
+            caveat,
+            Caveat::RecordingTruncated | Caveat::RecordingStopped { .. }
+        )
+    });
+    report
+        .caveats
+        .push(Caveat::RecordingStopped { why: why.into() });
+    blame_no_sample_on_what_it_was(report);
+}
+
+/// That there is no sample is the program's doing only if the recording is whole and the program could be sampled.
+fn blame_no_sample_on_what_it_was(report: &mut Report) {
+    let not_whole = report.caveats.iter().any(|caveat| {
+        matches!(
+            caveat,
+            Caveat::RecordingTruncated
+                | Caveat::RecordingDamaged { .. }
+                | Caveat::RecordingStopped { .. }
+        )
+    });
+    let unreadable = || {
+        let run = report.run.as_ref().filter(|run| run.mode == RunMode::Run)?;
+        let program = on_path(run.command.first()?)?;
+        let error = File::open(&program).err()?;
+        (error.kind() == io::ErrorKind::PermissionDenied).then(|| Caveat::BinaryUnreadable {
+            path: program.display().to_string(),
+            why: format!(
+                "{error}, and what you may not read you may not sample: make it readable and record again"
+            ),
+        })
+    };
+    for at in (0..report.caveats.len()).rev() {
+        if report.caveats[at] != Caveat::NoSamples {
+            continue;
+        }
+        if not_whole {
+            report.caveats.remove(at);
+        } else if let Some(why) = unreadable() {
+            report.caveats[at] = why;
+        }
+    }
+}
+
+/// The file that a command's first word means.
+fn on_path(word: &str) -> Option<PathBuf> {
+    if word.contains('/') {
+        return Some(word.into());
+    }
+    let folders = std::env::var_os("PATH")?;
+    std::env::split_paths(&folders)
+        .map(|folder| folder.join(word))
+        .find(|file| file.is_file())
+}
+
+/// Refuses a JSON file that cannot be written, before the time of a run is spent.
+pub(super) fn check_json(args: &ShowArgs) -> anyhow::Result<()> {
+    let Some(path) = args.json_file() else {
+        return Ok(());
+    };
+    let created = File::options().write(true).create_new(true).open(path);
+    let checked = match created {
+        // Only tried: a run that does not start leaves no empty report behind.
+        Ok(_) => fs::remove_file(path),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => match fs::metadata(path) {
+            // Opening a pipe would wait for its reader.
+            Ok(metadata) if metadata.is_file() || metadata.is_dir() => {
+                File::options().write(true).open(path).map(drop)
+            }
+            _ => Ok(()),
+        },
+        Err(error) => Err(error),
+    };
+    checked.with_context(|| cannot_create(path))
+}
+
+fn cannot_create(path: &Path) -> String {
+    format!(
+        "cannot create the report {} (give another place: --json=FILE)",
+        path.display()
+    )
 }
 
 /// Prints the report on the recording at `path` as asked, and says whether the gate is hit.
@@ -60,32 +143,29 @@ pub(super) fn show(
     args: &ShowArgs,
     table_to: TableTo,
 ) -> anyhow::Result<Exit> {
-    if args.json != Some(None) {
+    if args.json_on_stdout() {
+        let mut out = BufWriter::new(io::stdout().lock());
+        hitm_report::json(report, &mut out)?;
+        out.flush()?;
+    } else {
         table(report, path, args, table_to)?;
     }
-    match &args.json {
-        None => {}
-        Some(None) => {
-            let mut out = BufWriter::new(io::stdout().lock());
-            hitm_report::json(report, &mut out)?;
-            out.flush()?;
-        }
-        Some(Some(path)) => {
-            let shown = path.display();
-            let file =
-                File::create(path).with_context(|| format!("cannot create the report {shown}"))?;
-            let mut out = BufWriter::new(file);
-            hitm_report::json(report, &mut out)
-                .map_err(anyhow::Error::from)
-                .and_then(|()| Ok(out.flush()?))
-                .with_context(|| format!("cannot write the report {shown}"))?;
-        }
+    if let Some(path) = args.json_file() {
+        let file = File::create(path).with_context(|| cannot_create(path))?;
+        let mut out = BufWriter::new(file);
+        hitm_report::json(report, &mut out)
+            .map_err(anyhow::Error::from)
+            .and_then(|()| Ok(out.flush()?))
+            .with_context(|| format!("cannot write the report {}", path.display()))?;
     }
-    Ok(if hitm_report::gate(report, args.fail_on) {
-        Exit::Gate
-    } else {
-        Exit::Done
-    })
+    if hitm_report::gate(report, args.fail_on) {
+        return Ok(Exit::Gate);
+    }
+    if let Some(why) = hitm_report::cannot_judge(report, args.fail_on) {
+        output::say(&format!("hitm: --fail-on cannot be judged: {why}"));
+        return Ok(Exit::Error);
+    }
+    Ok(Exit::Done)
 }
 
 fn table(report: &Report, path: &Path, args: &ShowArgs, to: TableTo) -> anyhow::Result<()> {

@@ -119,11 +119,13 @@ fn json_on_stdout_is_nothing_but_json() {
     if let Err(why) = perf_available() {
         skip!("{why}");
     }
-    let outcome = Session::new().hitm(["run", "--json", "--", "echo", "said"]);
-    assert_eq!(outcome.status.code(), Some(0), "{}", outcome.stderr);
-    let report: serde_json::Value = serde_json::from_str(&outcome.stdout).unwrap();
-    assert!(report["findings"].as_array().unwrap().is_empty());
-    assert!(outcome.stderr.contains("said"), "{}", outcome.stderr);
+    for json in ["--json", "--json=-"] {
+        let outcome = Session::new().hitm(["run", json, "--", "echo", "said"]);
+        assert_eq!(outcome.status.code(), Some(0), "{}", outcome.stderr);
+        let report: serde_json::Value = serde_json::from_str(&outcome.stdout).unwrap();
+        assert!(report["findings"].as_array().unwrap().is_empty());
+        assert!(outcome.stderr.contains("said"), "{}", outcome.stderr);
+    }
 }
 
 #[test]
@@ -166,6 +168,190 @@ fn a_truncated_recording_gives_what_can_be_read_and_a_caveat() {
         caveats.contains("recording-truncated") || caveats.contains("recording-damaged"),
         "{caveats}"
     );
+}
+
+#[test]
+fn a_gate_without_evidence_does_not_pass() {
+    if let Err(why) = perf_available() {
+        skip!("{why}");
+    }
+    let session = Session::new();
+    // There is nothing to be found in it: only the lack of evidence can fail.
+    let apart = PAIR.replace("long a, b;", "long a, gap[31], b;");
+    compile(&session, &apart, &["-Wl,--build-id"]);
+    check(
+        &session,
+        &["run", "-o", "r.hitm", "--fail-on", "never", "--", "./main"],
+        0,
+        &[],
+    );
+    let bytes = fs::read(session.path("r.hitm")).unwrap();
+    fs::write(session.path("cut.hitm"), &bytes[..bytes.len() / 64]).unwrap();
+    for gate in ["any", "false-sharing:5%"] {
+        let report = ["report", "cut.hitm", "--fail-on", gate];
+        check(
+            &session,
+            &report,
+            2,
+            &["hitm: --fail-on cannot be judged: the recording ends in the middle; "],
+        );
+    }
+    check(&session, &["report", "cut.hitm"], 0, &[]);
+
+    compile(
+        &session,
+        &apart.replace("pair", "renamed"),
+        &["-Wl,--build-id"],
+    );
+    check(
+        &session,
+        &["report", "r.hitm", "--fail-on", "any"],
+        2,
+        &[
+            "cannot be judged",
+            "is not the build that was recorded; record again",
+        ],
+    );
+    check(
+        &session,
+        &[
+            "run",
+            "--rate",
+            "1",
+            "--fail-on",
+            "any",
+            "--",
+            "sleep",
+            "0.1",
+        ],
+        2,
+        &["cannot be judged: no sample was taken"],
+    );
+}
+
+#[test]
+fn a_recording_that_runs_full_says_what_was_run_and_is_no_success() {
+    if let Err(why) = perf_available() {
+        skip!("{why}");
+    }
+    let session = Session::new();
+    compile(&session, PAIR, &[]);
+    // A limit of the file size stands for a full disk.
+    let script = "trap '' XFSZ; ulimit -f 8; \"$0\" run -o r.hitm --rate 5000 --json=- -- ./main";
+    let outcome = hitm_testkit::run_limited(
+        std::process::Command::new("sh")
+            .current_dir(session.path(""))
+            .args(["-c", script, env!("CARGO_BIN_EXE_hitm")]),
+        std::time::Duration::from_secs(60),
+    )
+    .unwrap();
+    assert_eq!(outcome.status.code(), Some(2), "{}", outcome.stderr);
+    assert!(
+        outcome.stderr.contains("stopped in the middle"),
+        "{}",
+        outcome.stderr
+    );
+    let said = |report: &serde_json::Value| {
+        assert_eq!(report["run"]["command"][0], "./main", "{report}");
+        assert!(report["machine"].is_object() && report["sampler"].is_object());
+        report["caveats"].to_string()
+    };
+    let caveats = said(&serde_json::from_str(&outcome.stdout).unwrap());
+    assert!(caveats.contains("recording-stopped"), "{caveats}");
+    assert!(!caveats.contains("no-samples"), "{caveats}");
+    check(&session, &["report", "r.hitm", "--json=later.json"], 0, &[]);
+    let caveats = said(&session.json("later.json"));
+    assert!(caveats.contains("recording-truncated"), "{caveats}");
+    assert!(!caveats.contains("no-samples"), "{caveats}");
+}
+
+#[test]
+fn a_killed_recorder_leaves_what_was_run() {
+    if let Err(why) = perf_available() {
+        skip!("{why}");
+    }
+    let session = Session::new();
+    let mut hitm = std::process::Command::new(env!("CARGO_BIN_EXE_hitm"))
+        .current_dir(session.path(""))
+        .args(["run", "-o", "r.hitm", "--", "sleep", "1000"])
+        .spawn()
+        .unwrap();
+    let began = std::time::Instant::now();
+    // The header alone has a name of its own.
+    while !session.path("r.hitm").exists() && began.elapsed().as_secs() < 30 {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    hitm.kill().unwrap();
+    hitm.wait().unwrap();
+    check(&session, &["report", "r.hitm", "--json=r.json"], 0, &[]);
+    let report = session.json("r.json");
+    assert_eq!(report["run"]["command"][0], "sleep", "{report}");
+    let caveats = report["caveats"].to_string();
+    assert!(caveats.contains("recording-truncated"), "{caveats}");
+    assert!(!caveats.contains("no-samples"), "{caveats}");
+    let pid = report["run"]["pid"].as_i64().unwrap();
+    let pid = nix::unistd::Pid::from_raw(i32::try_from(pid).unwrap());
+    // It may have gone with its recorder.
+    let _ = nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGKILL);
+}
+
+#[test]
+fn a_report_that_cannot_be_written_is_refused_before_the_program_runs() {
+    let session = Session::new();
+    fs::create_dir(session.path("folder")).unwrap();
+    for to in ["--json=no/such/folder.json", "--json=folder"] {
+        check(
+            &session,
+            &["run", to, "--", "touch", "ran"],
+            2,
+            &["cannot create the report", "--json=FILE"],
+        );
+    }
+    assert!(!session.path("ran").exists());
+    // The check leaves nothing behind, and changes nothing.
+    fs::write(session.path("old.json"), "old").unwrap();
+    for to in ["--json=new.json", "--json=old.json"] {
+        check(&session, &["run", to, "--", "/no/such/program"], 2, &[]);
+    }
+    assert!(!session.path("new.json").exists());
+    assert_eq!(fs::read(session.path("old.json")).unwrap(), b"old");
+}
+
+#[test]
+fn a_program_that_sleeps_has_a_duration_all_the_same() {
+    if let Err(why) = perf_available() {
+        skip!("{why}");
+    }
+    let session = Session::new();
+    check(
+        &session,
+        &["run", "--json=r.json", "--", "sleep", "0.3"],
+        0,
+        &[],
+    );
+    let duration = session.json("r.json")["totals"]["duration_ns"]
+        .as_u64()
+        .unwrap();
+    assert!(duration >= 300_000_000, "{duration}");
+}
+
+#[test]
+fn the_help_of_a_command_is_about_that_command() {
+    let session = Session::new();
+    let check = |command: &str, says: &str, not: &[&str]| {
+        let help = session.hitm([command, "--help"]).stdout;
+        let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(help.contains(says), "{command}: {help}");
+        for text in not {
+            assert!(!help.contains(text), "{command}: {help}");
+        }
+    };
+    let of_run = ["program's own stdout", "SIGINT"];
+    check("run", of_run[0], &[]);
+    check("run", of_run[1], &[]);
+    check("attach", "The process runs on", &of_run);
+    check("report", "instead of the table", &of_run);
+    check("report", "exit with 2: no sample", &of_run);
 }
 
 #[test]

@@ -261,8 +261,10 @@ fn side_by_side(found: &Examination, measured: &Measured, out: &mut dyn Write) -
             let [a, b] = run.cpus;
             let meaning = match run.verdict() {
                 CoRunVerdict::SideBySide => "sharing costs now what it should",
-                CoRunVerdict::Partly => "sharing costs less now than on an idle machine",
-                CoRunVerdict::Hardly => "sharing costs next to nothing now, whatever the layout",
+                CoRunVerdict::Partly => {
+                    "sharing costs somewhat less than it would on an idle machine"
+                }
+                CoRunVerdict::Hardly => "sharing costs less than it would on an idle machine",
             };
             let share = run.together * 100.0;
             let one_core = found.shared_cores.iter().flatten();
