@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::shell_word;
+
 /// A limit that a reader of the result must know. It appears in every output format.
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
@@ -12,6 +14,11 @@ pub enum Caveat {
     FewSamples {
         /// How many there were.
         samples: u64,
+    },
+    /// No sample was taken of a program that this user may run but not read.
+    ProgramUnreadable {
+        /// Its path.
+        path: String,
     },
     /// Only one thread was ever seen running.
     OneThread,
@@ -143,6 +150,7 @@ impl Caveat {
         match self {
             Self::NoSamples => "no-samples",
             Self::FewSamples { .. } => "few-samples",
+            Self::ProgramUnreadable { .. } => "program-unreadable",
             Self::OneThread => "one-thread",
             Self::NotCoRunning { .. } => "not-co-running",
             Self::OneCpu => "one-cpu",
@@ -176,6 +184,9 @@ impl Caveat {
             Self::NoSamples => "no sample was taken".into(),
             Self::FewSamples { samples: 1 } => "only one sample was taken".into(),
             Self::FewSamples { samples } => format!("only {samples} samples were taken"),
+            Self::ProgramUnreadable { path } => {
+                format!("no sample was taken, and {path} may be run but not read")
+            }
             Self::OneThread => "only one thread was seen running".into(),
             Self::NotCoRunning { share } => {
                 format!(
@@ -246,6 +257,7 @@ impl Caveat {
         match self {
             Self::NoSamples => "the program ended at once, slept, or spent its time in the kernel".into(),
             Self::FewSamples { .. } => "the program ran for a short time or mostly slept".into(),
+            Self::ProgramUnreadable { .. } => "the kernel lets nobody sample a program that they may not read".into(),
             Self::OneThread => "the program is single-threaded, or its other threads slept".into(),
             Self::NotCoRunning { .. } => {
                 "too few processors, other load, or threads that wait for each other: what is shared may cost more than it did here"
@@ -294,6 +306,9 @@ impl Caveat {
         match self {
             Self::NoSamples | Self::FewSamples { .. } => {
                 "run it for longer or give it more work; `hitm run --rate 5000` samples more often".into()
+            }
+            Self::ProgramUnreadable { path } => {
+                format!("make it readable (`chmod +r {}`) or record as a user who may read it", shell_word(path))
             }
             Self::OneThread => "run a part of the program that uses its threads".into(),
             Self::NotCoRunning { .. } => {

@@ -67,6 +67,10 @@ pub fn cannot_judge(report: &Report, fail_on: FailOn) -> Option<String> {
         samples: totals.undecoded,
         of: totals.samples,
     };
+    let unreadable = |caveat: &&Caveat| matches!(caveat, Caveat::ProgramUnreadable { .. });
+    if let Some(caveat) = report.caveats.iter().find(unreadable) {
+        return Some(why(caveat));
+    }
     let seen = match totals.samples {
         0 => &Caveat::NoSamples,
         all if totals.undecoded >= all.div_ceil(2) => &undecoded,

@@ -78,11 +78,8 @@ fn blame_no_sample_on_what_it_was(report: &mut Report) {
         let run = report.run.as_ref().filter(|run| run.mode == RunMode::Run)?;
         let program = on_path(run.command.first()?)?;
         let error = File::open(&program).err()?;
-        (error.kind() == io::ErrorKind::PermissionDenied).then(|| Caveat::BinaryUnreadable {
+        (error.kind() == io::ErrorKind::PermissionDenied).then(|| Caveat::ProgramUnreadable {
             path: program.display().to_string(),
-            why: format!(
-                "{error}, and what you may not read you may not sample: make it readable and record again"
-            ),
         })
     };
     for at in (0..report.caveats.len()).rev() {

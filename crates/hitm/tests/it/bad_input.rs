@@ -318,6 +318,28 @@ fn a_report_that_cannot_be_written_is_refused_before_the_program_runs() {
 }
 
 #[test]
+fn a_program_that_may_not_be_read_is_the_reason_for_no_samples() {
+    if let Err(why) = perf_available() {
+        skip!("{why}");
+    }
+    if nix::unistd::geteuid().is_root() {
+        skip!("root may read everything");
+    }
+    let session = Session::new();
+    compile(&session, PAIR, &[]);
+    fs::set_permissions(session.path("main"), fs::Permissions::from_mode(0o111)).unwrap();
+    check(
+        &session,
+        &["run", "--json=r.json", "--fail-on", "any", "--", "./main"],
+        2,
+        &["cannot be judged: no sample was taken, and ./main may be run but not read"],
+    );
+    let caveats = session.json("r.json")["caveats"].to_string();
+    assert!(caveats.contains("program-unreadable"), "{caveats}");
+    assert!(!caveats.contains("no-samples"), "{caveats}");
+}
+
+#[test]
 fn a_program_that_sleeps_has_a_duration_all_the_same() {
     if let Err(why) = perf_available() {
         skip!("{why}");
