@@ -28,7 +28,7 @@ pub const SMALL_PART: f64 = 0.04;
 pub const SMALL_ONE_WAY_PART: f64 = 0.2;
 
 /// Two threads use a range about equally if the lesser has at least this part of the other's samples there.
-const ABOUT_EQUAL: f64 = 0.25;
+const ABOUT_EQUAL: f64 = 0.5;
 
 /// What the rules say of one line.
 #[derive(Clone, PartialEq, Debug)]

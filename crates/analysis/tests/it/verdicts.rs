@@ -209,6 +209,14 @@ fn a_line_that_is_visited_seldom_by_both_is_judged_by_a_longer_window() {
 }
 
 #[test]
+fn an_index_that_is_looked_at_once_in_three_writes_does_not_explain_the_others() {
+    check(
+        "A W 0..8 every 1ms\nB W 16..24 every 1ms\nA R 16..24 every 3ms",
+        "false-sharing: A W 0..8, A R 16..24, B W 16..24",
+    );
+}
+
+#[test]
 fn notes_beside_an_index_that_others_read_are_no_false_sharing() {
     // The repaired ring: the consumer keeps its copy of the tail beside its head, and the producer looks at the head
     // now and then. It would come for the head wherever the copy lay.
