@@ -13,7 +13,7 @@ const LENT: &str = r#"
 #include <pthread.h>
 #include <stdio.h>
 static void *work(void *arg) {
-    for (long i = 0; i < 20000000; i++) __atomic_fetch_add((long *)arg, 1, __ATOMIC_RELAXED);
+    for (long i = 0; i < 60000000; i++) __atomic_fetch_add((long *)arg, 1, __ATOMIC_RELAXED);
     return 0;
 }
 __attribute__((noinline)) long lend(FILE *said, long n) {
@@ -91,7 +91,7 @@ static __thread long mine[8];
 static long *volatile theirs[2];
 static void *base(void) { void *fs; __asm__("mov %%fs:0, %0" : "=r"(fs)); return fs; }
 static void *work(void *arg) {
-    for (long i = 0; i < 10000000; i++) __atomic_fetch_add(theirs[(long)arg], 1, __ATOMIC_RELAXED);
+    for (long i = 0; i < 60000000; i++) __atomic_fetch_add(theirs[(long)arg], 1, __ATOMIC_RELAXED);
     return 0;
 }
 static FILE *said;
@@ -151,7 +151,7 @@ int main(int argc, char **argv) {
 static __thread volatile long mine[8];
 static void *work(void *arg) {
     void *fs;
-    for (long i = 0; i < 30000000; i++) mine[3]++;
+    for (long i = 0; i < 500000000; i++) mine[3]++;
     __asm__("mov %%fs:0, %0" : "=r"(fs));
     return fs;
 }"#;

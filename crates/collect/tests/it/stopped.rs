@@ -24,7 +24,7 @@ const LEND: &str = r#"
 #include <unistd.h>
 static int left = 2, word;
 static void *work(void *arg) {
-    for (long i = 0; i < 20000000; i++) __atomic_fetch_add((long *)arg, 1, __ATOMIC_RELAXED);
+    for (long i = 0; i < 60000000; i++) __atomic_fetch_add((long *)arg, 1, __ATOMIC_RELAXED);
     if (WAKE && __atomic_sub_fetch(&left, 1, __ATOMIC_SEQ_CST) == 0) {
         __atomic_store_n(&word, 1, __ATOMIC_SEQ_CST);
         syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, 1);
