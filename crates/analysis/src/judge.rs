@@ -66,7 +66,7 @@ pub fn judge(meetings: &Meetings) -> Judgement {
         opponents[pair.p] += q.samples;
         opponents[pair.q] += p.samples;
     }
-    let participants: Vec<usize> = (0..slots.len()).filter(|&i| weights[i].any()).collect();
+    let participants: Vec<usize> = (0..slots.len()).filter(|&i| opponents[i] > 0).collect();
     let mut sums = Weights::default();
     let mut contended = Vec::with_capacity(participants.len());
     for &i in &participants {
@@ -96,24 +96,18 @@ pub fn judge(meetings: &Meetings) -> Judgement {
 struct Weights {
     two_way: u64,
     one_way: u64,
-    /// The writer's side of one-way pairs.
-    unhindered: u64,
     disjoint: u64,
 }
 
 impl Weights {
     fn add(&mut self, weight: u64, shared: bool, two_way: bool, writes: bool) {
-        let kind = match (shared, two_way, writes) {
-            (false, ..) => &mut self.disjoint,
-            (true, true, _) => &mut self.two_way,
-            (true, false, false) => &mut self.one_way,
-            (true, false, true) => &mut self.unhindered,
-        };
-        *kind += weight;
-    }
-
-    fn any(&self) -> bool {
-        self.two_way + self.one_way + self.unhindered + self.disjoint > 0
+        match (shared, two_way, writes) {
+            (false, ..) => self.disjoint += weight,
+            (true, true, _) => self.two_way += weight,
+            (true, false, false) => self.one_way += weight,
+            // The writer of a one-way pair need not wait.
+            (true, false, true) => {}
+        }
     }
 
     /// Each sample counted once, for the first kind that has a claim on it.
@@ -128,7 +122,6 @@ impl Weights {
             two_way: take(self.two_way),
             one_way: take(self.one_way),
             disjoint: take(self.disjoint),
-            unhindered: 0,
         }
     }
 }
