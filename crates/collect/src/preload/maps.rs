@@ -1,8 +1,8 @@
 //! The text of `/proc/PID/maps`.
 
-use hitm_model::{Avma, AvmaRange, Mapping, MappingKind};
+use hitm_model::{Mapping, MappingKind};
 
-use crate::mapping::mapping_kind;
+use crate::mapping::MapsLine;
 
 /// All that can be read, written or executed; guard pages are left out, and lines that are damaged or cut off.
 pub(super) fn parse(text: &str) -> Vec<Mapping> {
@@ -11,35 +11,17 @@ pub(super) fn parse(text: &str) -> Vec<Mapping> {
         .collect()
 }
 
-/// `55d0c0a00000-55d0c0a21000 r-xp 00002000 fe:01 131 /usr/bin/true`
 fn parse_line(line: &str) -> Option<Mapping> {
-    let (range, rest) = line.split_once(' ')?;
-    let (start, end) = range.split_once('-')?;
-    let (permissions, rest) = rest.split_once(' ')?;
-    let (offset, rest) = rest.split_once(' ')?;
-    let (_device, rest) = rest.split_once(' ')?;
-    let (_inode, name) = rest.split_once(' ').unwrap_or((rest, ""));
-    let hexadecimal = |text: &str| u64::from_str_radix(text, 16).ok();
-    let range = AvmaRange::new(Avma(hexadecimal(start)?), Avma(hexadecimal(end)?));
-    let allowed = |letter: u8, at: usize| permissions.as_bytes().get(at) == Some(&letter);
-    let (readable, writable, executable) = (allowed(b'r', 0), allowed(b'w', 1), allowed(b'x', 2));
-    if range.is_empty() || !(readable || writable || executable) {
+    let line = MapsLine::parse(line)?;
+    if line.range.is_empty() || !(line.readable || line.writable || line.executable) {
         return None;
     }
-    let name = name.trim_start();
-    let kind = if name.contains(super::shipped::NAME) {
+    let mut mapping = line.mapping();
+    if line.name.contains(super::shipped::NAME) {
         // The agent's own files have no path that anybody else could open.
-        MappingKind::Special("[hitm agent]".into())
-    } else {
-        // The kernel writes a line feed in a name as `\012`.
-        mapping_kind(&name.replace("\\012", "\n"), hexadecimal(offset)?)
-    };
-    Some(Mapping {
-        range,
-        kind,
-        executable,
-        writable,
-    })
+        mapping.kind = MappingKind::Special("[hitm agent]".into());
+    }
+    Some(mapping)
 }
 
 #[cfg(test)]

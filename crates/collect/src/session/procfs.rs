@@ -17,7 +17,7 @@ use super::{
     stopped::{self, Stopped},
     world::{Standing, World},
 };
-use crate::{clock, mapping::mapping_kind};
+use crate::{clock, mapping::MapsLine};
 
 /// Files whose build-id is remembered.
 const MOST_FILES: usize = 4096;
@@ -213,29 +213,12 @@ fn read_file(file: &File, offset: u64, len: usize) -> Option<Vec<u8>> {
 
 /// The start and the inode of a mapping of a file.
 fn parse_inode(line: &str) -> Option<(Avma, u64)> {
-    let mut fields = line.splitn(6, ' ');
-    let (start, _) = fields.next()?.split_once('-')?;
-    let start = Avma(u64::from_str_radix(start, 16).ok()?);
-    let inode = fields.nth(3)?.parse().ok().filter(|&inode| inode != 0)?;
-    Some((start, inode))
+    let line = MapsLine::parse(line)?;
+    (line.inode != 0).then_some((line.range.start, line.inode))
 }
 
-/// `7f5c-7f5d r-xp 00001000 fd:00 1234    /usr/lib/libc.so.6`
 fn parse_maps_line(line: &str) -> Option<Mapping> {
-    let mut fields = line.splitn(6, ' ');
-    let (start, end) = fields.next()?.split_once('-')?;
-    let rights = fields.next()?;
-    let offset = u64::from_str_radix(fields.next()?, 16).ok()?;
-    let (_device, _inode) = (fields.next()?, fields.next()?);
-    let name = fields.next().unwrap_or_default().trim_start();
-    let address = |text| u64::from_str_radix(text, 16).ok().map(Avma);
-    Some(Mapping {
-        range: AvmaRange::new(address(start)?, address(end)?),
-        // The kernel writes a line break in a name as an octal number, and nothing else.
-        kind: mapping_kind(&name.replace("\\012", "\n"), offset),
-        executable: rights.as_bytes().get(2) == Some(&b'x'),
-        writable: rights.as_bytes().get(1) == Some(&b'w'),
-    })
+    MapsLine::parse(line).map(|line| line.mapping())
 }
 
 /// `202 0x7f… 0x189 … sp ip`, `-1 sp ip` when blocked outside a system call, or `running`.
@@ -252,6 +235,7 @@ fn parse_syscall(text: &str) -> Option<Standing> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mapping::mapping_kind;
 
     #[test]
     fn lines_of_maps_are_read() {
