@@ -41,7 +41,7 @@ pub(crate) fn overhead(runs: u32) -> Result<()> {
     let (packed, padded) = (collector(Layout::Faulty)?, collector(Layout::Repaired)?);
     let alone = |program: PathBuf| vec![program.to_string_lossy().into_owned()];
     let xz = ["xz", "-T2", "-1", "--block-size=4MiB", "-k", "-c", &data];
-    let zstd = ["zstd", "-T2", "-q", "-12", "-k", "-c", &data];
+    let zstd = ["zstd", "-T2", "-q", "-12", "-B2MiB", "-k", "-c", &data];
     let subjects = [
         ("collector, packed", alone(packed), Cost::PerBatch),
         ("collector, padded", alone(padded), Cost::PerBatch),
