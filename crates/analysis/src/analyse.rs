@@ -112,6 +112,7 @@ pub fn analyse(
         below_min_share: found - findings.len() - communication.len(),
         communication,
         findings,
+        compared: Vec::new(),
         caveats,
     }
 }

@@ -5,7 +5,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    AccessKinds, Avma, ByteRange, Caveat, LineAddress, Nanos, SourceFrame, SourceLine, Svma, Tid,
+    AccessKinds, Avma, ByteRange, Caveat, CoLocated, LineAddress, Nanos, SourceFrame, SourceLine,
+    Svma, Tid,
 };
 
 /// What kind of sharing a finding is.
@@ -238,6 +239,8 @@ impl fmt::Display for Confidence {
 pub enum Evidence {
     /// The clock, the registers and the decoded instructions.
     Sampled(Sampled),
+    /// The running program, its threads put on one core for short windows.
+    CoLocated(CoLocated),
 }
 
 /// Evidence from clock samples, with its denominators.

@@ -8,6 +8,7 @@
 mod access;
 mod address;
 mod caveat;
+mod cost;
 mod finding;
 mod line;
 mod machine;
@@ -18,10 +19,15 @@ mod shell;
 mod source;
 mod thread;
 mod time;
+mod windows;
 
 pub use access::{AccessKind, AccessKinds};
 pub use address::{Avma, AvmaRange, Bias, Svma, SvmaRange};
 pub use caveat::Caveat;
+pub use cost::{
+    Cause, CoLocated, Cost, Interval, Measure, NamedProgress, NoCost, Progress, Split, ThreadCost,
+    Waiting, WindowCounts,
+};
 pub use finding::{
     Advice, AdviceKind, Confidence, Evidence, Finding, LineView, Object, ObjectKind, Participant,
     Sampled, Severity, Site, ThreadGroup, Verdict,
@@ -38,3 +44,7 @@ pub use shell::{shell_command, shell_word};
 pub use source::{SourceFrame, SourceLine};
 pub use thread::{Pid, SpaceId, ThreadId, Tid};
 pub use time::Nanos;
+pub use windows::{
+    Baseline, CoreDistance, Group, GroupEnd, GroupOutcome, NamedCode, Placement, PlannedGroup,
+    PlannedThread, Reading, Window, WindowThread, Word,
+};

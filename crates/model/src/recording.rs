@@ -6,7 +6,10 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Avma, AvmaRange, Machine, Nanos, Pid, Registers, SpaceId, ThreadId, Tid};
+use crate::{
+    Avma, AvmaRange, Group, GroupEnd, Machine, Nanos, Pid, Registers, SpaceId, ThreadId, Tid,
+    Window,
+};
 
 /// One event of a recording.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -112,6 +115,12 @@ pub enum Event {
         /// Why it ended.
         reason: StopReason,
     },
+    /// Threads are put on processors of our choice from now on, now and then.
+    Group(Group),
+    /// A window is over in which they were.
+    Window(Window),
+    /// They are where they were before, and no more windows follow.
+    GroupEnded(GroupEnd),
 }
 
 /// What was recorded, and how it was started.

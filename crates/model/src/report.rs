@@ -1,6 +1,8 @@
 //! A whole analysis: what was looked at, what was found, what limits it.
 
-use crate::{Caveat, ExitStatus, Finding, LineSize, Machine, Nanos, RunInfo, SamplerInfo};
+use crate::{
+    Caveat, CoLocated, ExitStatus, Finding, LineSize, Machine, Nanos, RunInfo, SamplerInfo,
+};
 
 /// The outcome of analysing one recording.
 #[derive(Clone, PartialEq, Debug)]
@@ -23,6 +25,8 @@ pub struct Report {
     pub below_min_share: usize,
     /// Communication that is not listed, the largest share first.
     pub communication: Vec<Communication>,
+    /// Groups of threads that were compared apart and together though no listed finding joins them.
+    pub compared: Vec<CoLocated>,
     /// What limits all of it.
     pub caveats: Vec<Caveat>,
 }

@@ -6,7 +6,7 @@ use crate::Error;
 ///
 /// It grows when an event is added. What exists never changes its encoding, so every reader reads every version as
 /// far as it knows the events.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// A block is written when its payload has reached this many bytes.
 pub const BLOCK_BYTES: usize = 64 * 1024;

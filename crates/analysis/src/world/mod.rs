@@ -108,6 +108,7 @@ impl World {
                 self.ended = Some(*at);
                 self.stopped = Some(reason.clone());
             }
+            Event::Group(_) | Event::Window(_) | Event::GroupEnded(_) => {}
         }
     }
 
@@ -161,7 +162,10 @@ fn time(event: &Event) -> Option<Nanos> {
         | Event::Sampler(_)
         | Event::ThreadPointer { .. }
         | Event::Stack { .. }
-        | Event::ChildEnded { .. } => None,
+        | Event::ChildEnded { .. }
+        | Event::Group(_)
+        | Event::GroupEnded(_) => None,
+        Event::Window(window) => Some(window.end),
     }
 }
 

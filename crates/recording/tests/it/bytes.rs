@@ -29,7 +29,7 @@ fn every_event_keeps_its_encoding() {
         writeln!(all, "{} {}", kind(&event), hex(bytes)).unwrap();
     }
     assert_eq!(all, EXPECTED);
-    assert_eq!(VERSION, 1);
+    assert_eq!(VERSION, 2);
 }
 
 const EXPECTED: &str = "\
@@ -48,13 +48,16 @@ Frames 0b02ac0201b4248080f0ff070001
 Lost 0cac0205
 ChildEnded 0d070116
 Ended 0eac0203086e6f207370616365
+Group 0f03020204010102908001080104646f6e650104776f726b0180208060020001020880a3c34701000000000000e03f000000000000f03f
+Window 100301ac02900301013c2801020101ac021ee8070100
+GroupEnded 1103040d6f6e652070726f636573736f7250
 ";
 
 #[test]
 fn the_framing_is_what_the_documentation_says() {
     let event = sample(0);
     let file = write(std::slice::from_ref(&event));
-    assert_eq!(hex(&file[..HEADER]), "4849544d0d0a1a0a01000000");
+    assert_eq!(hex(&file[..HEADER]), "4849544d0d0a1a0a02000000");
     let payload = &file[HEADER + BLOCK_HEADER..];
     let length = u32::try_from(payload.len()).unwrap().to_le_bytes();
     let start = [b"\xf5BLK", &length[..]].concat();

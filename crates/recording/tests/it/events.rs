@@ -1,9 +1,10 @@
 //! Events to record: one of every kind by hand, and any at all by proptest.
 
 use hitm_model::{
-    Avma, AvmaRange, BuildId, Event, ExitStatus, LineSize, Machine, Mapping, MappingKind, Nanos,
-    Pid, Registers, RunInfo, RunMode, Sample, SamplerInfo, SamplerKind, SpaceId, StackFrame,
-    StopReason, ThreadId, Tid,
+    Avma, AvmaRange, Baseline, BuildId, CoreDistance, Event, ExitStatus, Group, GroupEnd,
+    GroupOutcome, LineSize, Machine, Mapping, MappingKind, NamedCode, Nanos, Pid, Placement,
+    Reading, Registers, RunInfo, RunMode, Sample, SamplerInfo, SamplerKind, SpaceId, StackFrame,
+    StopReason, ThreadId, Tid, Window, WindowThread, Word,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -28,6 +29,9 @@ pub(crate) fn kind(event: &Event) -> &'static str {
         Event::Lost { .. } => "Lost",
         Event::ChildEnded { .. } => "ChildEnded",
         Event::Ended { .. } => "Ended",
+        Event::Group(_) => "Group",
+        Event::Window(_) => "Window",
+        Event::GroupEnded(_) => "GroupEnded",
     }
 }
 
@@ -135,6 +139,52 @@ pub(crate) fn one_of_each() -> Vec<Event> {
             at,
             reason: StopReason::WriteFailed("no space".into()),
         },
+        Event::Group(Group {
+            number: 3,
+            threads: vec![thread, ThreadId(4)],
+            words: vec![Word {
+                thread: Some(thread),
+                address: Avma(0x4010),
+                size: 8,
+                name: Some("done".into()),
+            }],
+            code: vec![NamedCode {
+                name: "work".into(),
+                ranges: vec![range],
+            }],
+            cpus: vec![0, 1],
+            distance: CoreDistance::SameCache,
+            planned: 8,
+            length: Nanos(150_000_000),
+            baseline: Some(Baseline {
+                low: 0.5,
+                high: 1.0,
+            }),
+        }),
+        Event::Window(Window {
+            group: 3,
+            placement: Placement::Together,
+            start: at,
+            end: Nanos(400),
+            threads: vec![WindowThread {
+                cpu: 1,
+                ran: Nanos(60),
+                waited: Nanos(40),
+                voluntary: 1,
+                involuntary: 2,
+            }],
+            words: vec![vec![Reading {
+                at,
+                ran: Nanos(30),
+                value: 1000,
+            }]],
+            stolen: Some(Nanos(0)),
+        }),
+        Event::GroupEnded(GroupEnd {
+            number: 3,
+            outcome: GroupOutcome::Refused("one processor".into()),
+            lost: Nanos(80),
+        }),
     ]
 }
 
@@ -146,6 +196,7 @@ pub(crate) fn any_event() -> impl Strategy<Value = Event> {
         2 => prop_oneof![any_space(), any_mapping()],
         4 => any_thread(),
         2 => any_ending(),
+        2 => any_windows(),
     ]
 }
 
@@ -364,5 +415,109 @@ fn any_ending() -> impl Strategy<Value = Event> {
             status
         }),
         (at(), reason).prop_map(|(at, reason)| Event::Ended { at, reason }),
+    ]
+}
+
+fn any_windows() -> impl Strategy<Value = Event> {
+    let word = (
+        option::of(thread()),
+        avma(),
+        prop::sample::select(vec![1u8, 2, 4, 8]),
+        option::of(text()),
+    )
+        .prop_map(|(thread, address, size, name)| Word {
+            thread,
+            address,
+            size,
+            name,
+        });
+    let code = (text(), vec(range(), 0..3)).prop_map(|(name, ranges)| NamedCode { name, ranges });
+    let baseline = (0.1..10.0f64, 0.1..10.0f64).prop_map(|(low, high)| Baseline { low, high });
+    let distance = prop::sample::select(vec![
+        CoreDistance::SmtSiblings,
+        CoreDistance::SameCluster,
+        CoreDistance::SameCache,
+        CoreDistance::SamePackage,
+        CoreDistance::OtherPackage,
+        CoreDistance::Unknown,
+    ]);
+    let outcome = prop_oneof![
+        Just(GroupOutcome::Complete),
+        Just(GroupOutcome::ThreadEnded),
+        Just(GroupOutcome::TimeOver),
+        Just(GroupOutcome::Interrupted),
+        text().prop_map(GroupOutcome::Refused),
+    ];
+    let in_window = (any::<u32>(), at(), at(), any::<u32>(), any::<u32>()).prop_map(
+        |(cpu, ran, waited, voluntary, involuntary)| WindowThread {
+            cpu,
+            ran,
+            waited,
+            voluntary,
+            involuntary,
+        },
+    );
+    let reading =
+        (at(), at(), any::<u64>()).prop_map(|(at, ran, value)| Reading { at, ran, value });
+    let placement = prop::sample::select(vec![Placement::Apart, Placement::Together]);
+    prop_oneof![
+        (
+            (
+                any::<u32>(),
+                vec(thread(), 0..4),
+                vec(word, 0..3),
+                vec(code, 0..2)
+            ),
+            (
+                vec(any::<u32>(), 0..4),
+                distance,
+                any::<u32>(),
+                at(),
+                option::of(baseline)
+            ),
+        )
+            .prop_map(
+                |((number, threads, words, code), (cpus, distance, planned, length, baseline))| {
+                    Event::Group(Group {
+                        number,
+                        threads,
+                        words,
+                        code,
+                        cpus,
+                        distance,
+                        planned,
+                        length,
+                        baseline,
+                    })
+                }
+            ),
+        (
+            (any::<u32>(), placement, at(), at()),
+            (
+                vec(in_window, 0..4),
+                vec(vec(reading, 0..4), 0..3),
+                option::of(at())
+            ),
+        )
+            .prop_map(
+                |((group, placement, start, end), (threads, words, stolen))| {
+                    Event::Window(Window {
+                        group,
+                        placement,
+                        start,
+                        end,
+                        threads,
+                        words,
+                        stolen,
+                    })
+                }
+            ),
+        (any::<u32>(), outcome, at()).prop_map(|(number, outcome, lost)| {
+            Event::GroupEnded(GroupEnd {
+                number,
+                outcome,
+                lost,
+            })
+        }),
     ]
 }

@@ -517,6 +517,7 @@ fn report(finding: Finding) -> Report {
         findings: vec![finding],
         below_min_share: 0,
         communication: Vec::new(),
+        compared: Vec::new(),
         caveats: vec![],
     }
 }
