@@ -14,6 +14,7 @@ mod live;
 mod oracle;
 mod run;
 mod skip;
+mod story1;
 mod truth;
 
 pub use compile::{Built, CompileError, cache_dir, compile_program};
@@ -23,4 +24,5 @@ pub use live::{perf_available, quiet_machine};
 pub use oracle::{nm, symbol_address, tool_output};
 pub use run::{Outcome, run_limited};
 pub use skip::{SKIP_LOG, have_tool, skipped};
+pub use story1::{HotLine, Story1, story1_truth};
 pub use truth::{AccessWanted, Truth, Who, parse_truth};

@@ -5,3 +5,4 @@
 mod fixtures;
 mod judging;
 mod running;
+mod story1;
