@@ -4,6 +4,7 @@ use hitm_model::{Svma, SvmaRange};
 
 use super::block::{MOST, read_block};
 use super::execute::Conventions;
+use super::inner_loop::{InnerLoop, inner_loop};
 use super::loops::conditions_of_loops;
 use super::scan::{FramePointer, Scan, Starts};
 use super::tables::Surroundings;
@@ -193,6 +194,15 @@ impl<'a> Function<'a> {
         };
         let code = self.code.from(leader).unwrap_or(self.code);
         read_block(code, ip, self.conventions)
+    }
+}
+
+impl Function<'_> {
+    /// The innermost loop around an instruction, as far as direct branches close it.
+    #[must_use]
+    pub fn inner_loop_at(&self, ip: Svma) -> Option<InnerLoop> {
+        let scan = Scan::new(self.code);
+        inner_loop(self.code, &scan.branches, ip)
     }
 }
 

@@ -49,6 +49,7 @@ mod block;
 mod execute;
 mod frame;
 mod function;
+mod inner_loop;
 mod linear;
 mod long_jumps;
 mod loops;
@@ -61,6 +62,7 @@ use hitm_model::{AccessKind, Avma, AvmaRange, Bias, Register, Registers, Svma, S
 
 pub use address::Address;
 pub use function::Function;
+pub use inner_loop::{InnerLoop, LoopAccess};
 pub(crate) use long_jumps::LongJumps;
 
 /// The bytes of one function.

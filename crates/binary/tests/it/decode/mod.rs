@@ -2,6 +2,7 @@
 
 mod boundaries;
 mod cases;
+mod inner_loops;
 mod jump_tables;
 mod loops;
 mod oracle;
