@@ -1,8 +1,8 @@
 //! The whole way from a recording to a report.
 
 use hitm_model::{
-    Caveat, Communication, Finding, LineSize, Report, RunMode, StopReason, Totals, Verdict,
-    shell_command,
+    Caveat, Communication, Evidence, Finding, LineSize, Report, RunMode, StopReason, Totals,
+    Verdict, shell_command,
 };
 use rustc_hash::FxHashMap;
 
@@ -12,6 +12,7 @@ use crate::gather::{Gathered, Recording, gather};
 use crate::group::{Surroundings, findings};
 use crate::lines::{LineFinding, judge_line};
 use crate::options::{Options, default_window};
+use crate::prove::{Windows, attach, describe, measure};
 use crate::world::World;
 
 /// Fewer samples than this decide little.
@@ -41,7 +42,9 @@ pub fn analyse(
         .window
         .unwrap_or_else(|| default_window(head.sampler.as_ref()));
 
-    let mut gathered = gather(recording, Modules::new(source), line_size, window);
+    let windows = Windows::of(recording);
+    let modules = Modules::new(source);
+    let mut gathered = gather(recording, modules, line_size, window, &windows);
     let mut judged: Vec<LineFinding> = gathered
         .lines
         .iter()
@@ -49,12 +52,19 @@ pub fn analyse(
         .collect();
     judged.sort_by_key(|line| line.key);
     let (homes, code) = locate(&mut gathered, &judged);
+    let measured = measure(
+        recording,
+        &windows,
+        &mut gathered.decoder,
+        &gathered.world,
+        line_size,
+    );
 
-    let debug = DebugInfos::new(&gathered.modules);
+    let debug = DebugInfos::new(&gathered.decoder.modules);
     let mut attributor = Attributor {
         world: &gathered.world,
         debug: &debug,
-        sites: &gathered.sites,
+        sites: &gathered.decoder.sites,
         exemplars: &gathered.exemplars,
         homes: &homes,
         code: &code,
@@ -71,19 +81,25 @@ pub fn analyse(
     let around = Surroundings {
         world: &gathered.world,
         debug: &debug,
-        sites: &gathered.sites,
+        sites: &gathered.decoder.sites,
         line_size,
         threads_by: options.threads_by,
         next: next_command(&gathered.world),
     };
-    let all = findings(attributed, &around);
+    let mut all = findings(attributed, &around);
     let found = all.len();
+    let groups = measured
+        .iter()
+        .map(|group| describe(group, &debug, &gathered.world, &all))
+        .collect();
+    let compared = attach(groups, &mut all);
     let (mut findings, mut communication) = (Vec::new(), Vec::new());
     for finding in all
         .into_iter()
         .filter(|it| it.severity.worst_thread >= options.min_share)
     {
-        if finding.one_way && !options.communication {
+        // What communication costs is worth a place in the list once it has been measured.
+        if finding.one_way && !options.communication && !is_measured(&finding) {
             communication.push(Communication {
                 field_path: written_field(&finding),
                 worst_thread: finding.severity.worst_thread,
@@ -101,7 +117,7 @@ pub fn analyse(
     let mut caveats = run_caveats(&gathered, assumed.then_some(line_size));
     caveats.extend(modules.into_iter().flat_map(|id| debug.caveats(id)));
     caveats.append(&mut attributor.caveats);
-    caveats.extend(gathered.modules.caveats().iter().cloned());
+    caveats.extend(gathered.decoder.modules.caveats().iter().cloned());
     Report {
         totals: totals(&gathered),
         machine: gathered.world.machine.clone(),
@@ -112,9 +128,14 @@ pub fn analyse(
         below_min_share: found - findings.len() - communication.len(),
         communication,
         findings,
-        compared: Vec::new(),
+        compared,
         caveats,
     }
+}
+
+fn is_measured(finding: &Finding) -> bool {
+    let mut evidence = finding.evidence.iter();
+    evidence.any(|evidence| matches!(evidence, Evidence::CoLocated(_)))
 }
 
 /// What the first events say of the machine and the sampler.
@@ -136,12 +157,12 @@ fn locate(
     let mut homes = Homes::default();
     let mut code = FxHashMap::default();
     for line in judged {
-        if let Some(home) = home(&mut gathered.modules, &gathered.world, line.key) {
+        if let Some(home) = home(&mut gathered.decoder.modules, &gathered.world, line.key) {
             homes.insert(line.key, home);
         }
         if let Some(space) = gathered.world.spaces.get(&line.key.0) {
             code.entry(line.key.0)
-                .or_insert_with(|| CodeMap::of(&mut gathered.modules, space));
+                .or_insert_with(|| CodeMap::of(&mut gathered.decoder.modules, space));
         }
     }
     (homes, code)
@@ -157,7 +178,7 @@ fn modules_named(
         .iter()
         .flat_map(|line| &line.parts)
         .flat_map(|part| &part.sites)
-        .map(|(site, ..)| gathered.sites[site.0 as usize].module);
+        .map(|(site, ..)| gathered.decoder.sites[site.0 as usize].module);
     let data = judged
         .iter()
         .filter_map(|line| homes.get(&line.key))

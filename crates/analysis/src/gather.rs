@@ -11,7 +11,8 @@ use rustc_hash::FxHashMap;
 
 use crate::binaries::{ModuleId, Modules};
 use crate::meet::Running;
-use crate::samples::{Context, Counts, Decoder, SiteKey, base_value};
+use crate::prove::Windows;
+use crate::samples::{Context, Counts, Decoder, base_value};
 use crate::touch::{SiteId, Touch};
 use crate::world::World;
 
@@ -24,6 +25,24 @@ pub trait Recording {
 impl Recording for Vec<Event> {
     fn events(&self) -> Box<dyn Iterator<Item = Event> + '_> {
         Box::new(self.iter().cloned())
+    }
+}
+
+/// A recording without the samples that show what we did rather than what the program does.
+struct Unmoved<'a> {
+    recording: &'a dyn Recording,
+    moved: &'a Windows,
+}
+
+impl Recording for Unmoved<'_> {
+    fn events(&self) -> Box<dyn Iterator<Item = Event> + '_> {
+        let all = self.recording.events();
+        if self.moved.is_empty() {
+            return all;
+        }
+        Box::new(all.filter(
+            |event| !matches!(event, Event::Sample(sample) if self.moved.contain(sample.at)),
+        ))
     }
 }
 
@@ -64,8 +83,7 @@ pub(crate) type Place = (LineKey, ThreadId, ByteRange, SiteId);
 /// The touches of shared lines and all that is needed to explain them.
 pub(crate) struct Gathered<'d, 's> {
     pub(crate) world: World,
-    pub(crate) modules: Modules<'d, 's>,
-    pub(crate) sites: Vec<SiteKey>,
+    pub(crate) decoder: Decoder<'d, 's>,
     pub(crate) counts: Counts,
     pub(crate) co_running: Option<f64>,
     /// Touches in order of time, by line.
@@ -74,14 +92,16 @@ pub(crate) struct Gathered<'d, 's> {
     pub(crate) running: Running,
 }
 
-/// Reads the recording.
+/// Reads the recording, but for samples taken while threads were put elsewhere.
 pub(crate) fn gather<'d, 's>(
     recording: &dyn Recording,
     modules: Modules<'d, 's>,
     line_size: LineSize,
     window: Nanos,
+    moved: &Windows,
 ) -> Gathered<'d, 's> {
     let mut decoder = Decoder::new(modules, line_size);
+    let recording = &Unmoved { recording, moved };
     let (survey, world) = survey(recording, &mut decoder, window);
     let co_running = survey.co_running();
     let counts = decoder.counts;
@@ -96,8 +116,7 @@ pub(crate) fn gather<'d, 's>(
     }
     Gathered {
         world,
-        modules: decoder.modules,
-        sites: decoder.sites,
+        decoder,
         counts,
         co_running,
         lines,

@@ -2,10 +2,10 @@
 
 use std::collections::hash_map::Entry;
 
-use hitm_binary::decode::{Block, Code, Function, block_from};
+use hitm_binary::decode::{Block, Code, Function, InnerLoop, block_from};
 use hitm_model::{
     AccessKind, Avma, Bias, Event, LineAddress, LineSize, Registers, Sample, SpaceId, Svma,
-    SvmaRange,
+    SvmaRange, ThreadId,
 };
 use rustc_hash::FxHashMap;
 
@@ -69,6 +69,7 @@ pub(crate) struct Decoder<'d, 's> {
     decoded: Vec<Decoded>,
     /// Functions with their branch targets, by their start.
     functions: FxHashMap<(ModuleId, Svma), Option<Function<'d>>>,
+    loops: FxHashMap<(ModuleId, Svma), Option<InnerLoop>>,
     line_size: LineSize,
 }
 
@@ -83,6 +84,7 @@ impl<'d, 's> Decoder<'d, 's> {
             by_svma: FxHashMap::default(),
             decoded: Vec::new(),
             functions: FxHashMap::default(),
+            loops: FxHashMap::default(),
             line_size,
         }
     }
@@ -176,15 +178,58 @@ impl<'d, 's> Decoder<'d, 's> {
         }
     }
 
-    fn decode(&mut self, space: &crate::world::Space, ip: Avma) -> Option<u32> {
-        let mapping = space.at(ip)?;
-        let (path, build_id) = mapping.file()?;
+    /// Which binary an instruction is in, and where.
+    pub(crate) fn place_of(
+        &mut self,
+        world: &World,
+        thread: ThreadId,
+        ip: Avma,
+    ) -> Option<(ModuleId, Svma)> {
+        let space = world.spaces.get(&world.threads.get(&thread)?.space)?;
+        let (module, bias) = self.module_at(space, ip)?;
+        Some((module, bias.to_svma(ip)))
+    }
+
+    /// Where the function of an instruction starts, in the process.
+    pub(crate) fn function_of(
+        &mut self,
+        world: &World,
+        thread: ThreadId,
+        ip: Avma,
+    ) -> Option<Avma> {
+        let space = world.spaces.get(&world.threads.get(&thread)?.space)?;
+        let (module, bias) = self.module_at(space, ip)?;
+        let image = &self.modules.get(module).image;
+        Some(bias.to_avma(image.function_at(bias.to_svma(ip))?.start))
+    }
+
+    /// The innermost loop around an instruction.
+    pub(crate) fn inner_loop(&mut self, (module, ip): (ModuleId, Svma)) -> Option<InnerLoop> {
+        if let Some(known) = self.loops.get(&(module, ip)) {
+            return known.clone();
+        }
+        let found = self
+            .function(module, ip)
+            .and_then(|function| function.inner_loop_at(ip));
+        self.loops.insert((module, ip), found.clone());
+        found
+    }
+
+    /// The binary that is mapped at an instruction, and where it was loaded to.
+    pub(crate) fn module_at(
+        &mut self,
+        space: &crate::world::Space,
+        ip: Avma,
+    ) -> Option<(ModuleId, Bias)> {
+        let (path, build_id) = space.at(ip)?.file()?;
         let module = self.modules.find(path, build_id)?;
-        let bias = self
-            .modules
-            .get(module)
-            .image
-            .bias_of_mappings(space.of_file(path))?;
+        let image = &self.modules.get(module).image;
+        let bias = image.bias_of_mappings(space.of_file(path))?;
+        Some((module, bias))
+    }
+
+    fn decode(&mut self, space: &crate::world::Space, ip: Avma) -> Option<u32> {
+        let (module, bias) = self.module_at(space, ip)?;
         let svma = bias.to_svma(ip);
         if let Some(known) = self.by_svma.get(&(module, svma, bias)) {
             return *known;
@@ -220,18 +265,26 @@ impl<'d, 's> Decoder<'d, 's> {
         u32::try_from(self.decoded.len() - 1).ok()
     }
 
+    /// The function of an instruction, read once.
+    fn function(&mut self, module: ModuleId, ip: Svma) -> Option<&Function<'d>> {
+        let image = &self.modules.get(module).image;
+        let bounds = image.function_at(ip)?;
+        let function = match self.functions.entry((module, bounds.start)) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => new.insert(Function::in_image(image, ip)),
+        };
+        function.as_ref()
+    }
+
     /// The code that is certainly executed around an instruction: backwards too where the function's start is known.
     fn block(&mut self, module: ModuleId, ip: Svma) -> Option<Block> {
-        let image = &self.modules.get(module).image;
-        if let Some(bounds) = image.function_at(ip) {
-            let function = match self.functions.entry((module, bounds.start)) {
-                Entry::Occupied(known) => known.into_mut(),
-                Entry::Vacant(new) => new.insert(Function::in_image(image, ip)),
-            };
-            if let Some(Ok(block)) = function.as_ref().map(|function| function.block_at(ip)) {
-                return Some(block);
-            }
+        if let Some(Ok(block)) = self
+            .function(module, ip)
+            .map(|function| function.block_at(ip))
+        {
+            return Some(block);
         }
+        let image = &self.modules.get(module).image;
         let bytes = (1..=UNBOUNDED)
             .rev()
             .step_by(16)

@@ -150,11 +150,13 @@ pub enum NoCost {
     Refused(String),
 }
 
-/// How a thread was seen to wait.
+/// How a thread of the group was seen to wait; nothing can be told of the others then either.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Waiting {
     /// In loops that do nothing but look at what another thread of the group writes.
     Spins {
+        /// Which thread.
+        thread: String,
         /// The share of its samples in such loops, from 0 to 1: of the windows with more of them.
         share: f64,
         /// Where: the function and the inlined ones around it, innermost first.
@@ -162,9 +164,18 @@ pub enum Waiting {
     },
     /// It sleeps.
     Sleeps {
+        /// Which thread.
+        thread: String,
         /// The share of the windows apart in which it neither ran nor could, from 0 to 1.
         share: f64,
         /// How often per second it gave its processor up.
+        switches_per_second: f64,
+    },
+    /// On one processor it hands that over again and again, though nobody takes it away (`sched_yield`, wake-ups).
+    HandsOver {
+        /// Which thread.
+        thread: String,
+        /// How often per second of a window together.
         switches_per_second: f64,
     },
 }
@@ -190,8 +201,8 @@ pub enum Cause {
         above: String,
         /// Bytes between what the two touch.
         gap: u64,
-        /// Whether the one below walks towards the one above (or the one above towards the one below).
-        towards: bool,
+        /// Whether one of them walks towards the other; `None` if it was not seen where they walk.
+        towards: Option<bool>,
     },
     /// Both read or write memory fast.
     Bandwidth {
@@ -200,7 +211,7 @@ pub enum Cause {
     },
     /// Both use much memory.
     Capacity {
-        /// Bytes that both touched, at least, as sampled.
+        /// Bytes that they use together, estimated by how often samples came back to a line (capture and recapture).
         bytes: u64,
     },
 }

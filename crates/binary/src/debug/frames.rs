@@ -1,9 +1,10 @@
 //! Where in the source an instruction is, through all functions inlined there.
 
+use std::path::Path;
 use std::rc::Rc;
 
 use gimli::UnitOffset;
-use hitm_model::{SourceFrame, SourceLine, Svma};
+use hitm_model::{SourceFrame, SourceLine, Svma, SvmaRange};
 
 use super::DebugInfo;
 use super::names;
@@ -22,6 +23,30 @@ impl<'i> DebugInfo<'i> {
         let frames: Rc<[SourceFrame]> = self.find_frames(svma.0).into();
         self.frames.borrow_mut().insert(svma.0, Rc::clone(&frames));
         frames.to_vec()
+    }
+
+    /// The instructions of a line of source code, in order of address. The file may be given by the end of its path.
+    #[must_use]
+    pub fn code_of_line(&self, file: &str, line: u32) -> Vec<SvmaRange> {
+        let whole = self.image.image_range();
+        let Some(lines) = &self.lines else {
+            return Vec::new();
+        };
+        let Ok(locations) = lines.find_location_range(whole.start.0, whole.end.0) else {
+            return Vec::new();
+        };
+        let mut found: Vec<SvmaRange> = locations
+            .filter(|(.., location)| {
+                location.line == Some(line)
+                    && location
+                        .file
+                        .is_some_and(|path| Path::new(path).ends_with(file))
+            })
+            .map(|(start, len, _)| SvmaRange::new(Svma(start), Svma(start.saturating_add(len))))
+            .collect();
+        found.sort_unstable();
+        found.dedup();
+        found
     }
 
     /// The line tables, for an address that may be in them.

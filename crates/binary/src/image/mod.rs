@@ -230,6 +230,13 @@ impl<'d> Image<'d> {
         self.symbols().find(self.elves(), raw)
     }
 
+    /// The variables and functions that a person may mean by a name, in order of address: by the linker's name, the
+    /// readable one, or the end of its path (`hits` for `stats::hits`).
+    #[must_use]
+    pub fn symbols_called(&self, name: &str) -> Vec<Symbol> {
+        self.symbols().called(self.elves(), name)
+    }
+
     /// The size of the symbol that starts at an address.
     pub(crate) fn symbol_size_at(&self, svma: u64) -> Option<u64> {
         self.symbols().size_at(svma)

@@ -188,6 +188,37 @@ impl SymbolIndex {
             .and_then(|entry| self.symbol(elves, entry))
     }
 
+    /// The symbols that a person may mean by a name: the linker's, the readable one, or the end of its path.
+    pub(crate) fn called(&self, elves: Elves<'_, '_>, name: &str) -> Vec<Symbol> {
+        let Some(table) = self.table.and_then(|source| source.table(elves.0, elves.1)) else {
+            return Vec::new();
+        };
+        // The linker's name of whatever has this readable name contains the last word of it.
+        let word = name
+            .rsplit(|c: char| !c.is_alphanumeric() && c != '_')
+            .next();
+        let word = word.unwrap_or(name).as_bytes();
+        let may_be = |entry: &&Entry| {
+            table
+                .symbol(Index(entry.index as usize))
+                .and_then(|symbol| symbol.name(LE, table.strings()))
+                .is_ok_and(|raw| raw.windows(word.len().max(1)).any(|part| part == word))
+        };
+        let is_meant = |symbol: &Symbol| {
+            let plain = symbol.name.split('(').next().unwrap_or(&symbol.name);
+            symbol.raw == name
+                || plain == name
+                || plain
+                    .strip_suffix(name)
+                    .is_some_and(|path| path.ends_with("::"))
+        };
+        let entries = self.addressed.entries.iter().filter(may_be);
+        entries
+            .filter_map(|entry| self.symbol(elves, entry))
+            .filter(is_meant)
+            .collect()
+    }
+
     fn symbol(&self, elves: Elves<'_, '_>, entry: &Entry) -> Option<Symbol> {
         let table = self.table?.table(elves.0, elves.1)?;
         let symbol = table.symbol(Index(entry.index as usize)).ok()?;

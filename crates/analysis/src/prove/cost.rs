@@ -1,0 +1,430 @@
+//! From windows to what each thread of each group would gain.
+
+use hitm_model::{
+    Avma, Baseline, Cause, CoreDistance, GroupOutcome, Interval, LineSize, Nanos, Placement,
+    Register, Svma, ThreadId, Window, WindowCounts, Word,
+};
+
+use super::causes::causes;
+use super::footprint::{Footprint, Footprints};
+use super::registers::{Candidate, Place, ThreadWindow, candidates};
+use super::steps::{Assessment, LEAST_WINDOWS, Look, assess};
+use super::waiting::{Waits, of_thread};
+use super::windows::{ProvenGroup, WindowSamples, Windows, counts};
+use super::words;
+use crate::binaries::ModuleId;
+use crate::gather::Recording;
+use crate::samples::Decoder;
+use crate::world::World;
+
+/// Measures that are independent of each other agree if they differ by no more than this factor, or their intervals
+/// overlap.
+const AGREE_WITHIN: f64 = 1.7;
+
+/// Another register counts as a witness against the best one if it has this part of its coverage.
+const WITNESS: f64 = 0.5;
+
+/// A baseline this near to 1 is the noise of measuring it.
+const NO_BASELINE: f64 = 0.03;
+
+/// What the windows of a group showed, with places in the code not named yet.
+#[derive(Clone, Debug)]
+pub(crate) struct Measured {
+    pub(super) threads: Vec<ThreadMeasured>,
+    pub(super) distance: CoreDistance,
+    pub(super) cpus: Vec<u32>,
+    pub(super) window: Nanos,
+    pub(super) windows: WindowCounts,
+    pub(super) outcome: GroupOutcome,
+    pub(super) baseline: Option<Baseline>,
+    pub(super) lost: Nanos,
+    pub(super) causes: Vec<Cause>,
+}
+
+/// A thread of it; `None`: all of them, by a word that counts for all.
+#[derive(Clone, Debug)]
+pub(super) struct ThreadMeasured {
+    pub(super) thread: Option<ThreadId>,
+    pub(super) cost: Result<Costs, WhyNot>,
+}
+
+/// A cost and what it was measured by.
+#[derive(Clone, Debug)]
+pub(super) struct Costs {
+    pub(super) ratio: Interval,
+    pub(super) floor: f64,
+    pub(super) measures: Vec<By>,
+}
+
+/// A measure.
+#[derive(Clone, Debug)]
+pub(super) struct By {
+    pub(super) what: What,
+    pub(super) assessment: Assessment,
+    pub(super) named: Option<String>,
+}
+
+/// What was looked at.
+#[derive(Clone, Debug)]
+pub(super) enum What {
+    Register {
+        register: Register,
+        at: Option<(ModuleId, Svma)>,
+        throughout: bool,
+    },
+    Word(Word),
+}
+
+/// Why there is no cost.
+#[derive(Clone, Debug)]
+pub(super) enum WhyNot {
+    Waits { thread: ThreadId, waits: Waits },
+    NoMeasure,
+    Disagree { low: f64, high: f64 },
+    TooFewWindows { kept: u32, dropped: u32 },
+    Ended { done: u32, planned: u32 },
+    Refused(String),
+}
+
+/// Goes through all groups of a recording.
+pub(crate) fn measure(
+    recording: &dyn Recording,
+    windows: &Windows,
+    decoder: &mut Decoder<'_, '_>,
+    world: &World,
+    line_size: LineSize,
+) -> Vec<Measured> {
+    if windows.is_empty() {
+        return Vec::new();
+    }
+    let samples = windows.samples(recording);
+    let groups = windows.groups.iter().enumerate();
+    groups
+        .map(|(number, group)| {
+            let of = Examined::new(number, group, &samples, world);
+            of.measured(decoder, line_size)
+        })
+        .collect()
+}
+
+/// A group under examination: its windows that count, and the samples in them.
+struct Examined<'a> {
+    number: usize,
+    proven: &'a ProvenGroup,
+    /// With their places in the group.
+    kept: Vec<(usize, &'a Window)>,
+    samples: &'a WindowSamples,
+    world: &'a World,
+    period: Nanos,
+}
+
+impl<'a> Examined<'a> {
+    fn new(
+        number: usize,
+        proven: &'a ProvenGroup,
+        samples: &'a WindowSamples,
+        world: &'a World,
+    ) -> Self {
+        let windows = proven.windows.iter().enumerate();
+        let period = world.sampler.as_ref().map(|sampler| sampler.period);
+        Self {
+            number,
+            proven,
+            kept: windows.filter(|(_, window)| counts(window)).collect(),
+            samples,
+            world,
+            period: period.unwrap_or_default(),
+        }
+    }
+
+    fn measured(&self, decoder: &mut Decoder<'_, '_>, line_size: LineSize) -> Measured {
+        let group = &self.proven.group;
+        let counts = self.counts();
+        let outcome = self.proven.end.as_ref().map(|end| end.outcome.clone());
+        let outcome = outcome.unwrap_or(GroupOutcome::Interrupted);
+        let mut threads = match self.no_cost_at_all(&outcome, counts) {
+            Some(why) => {
+                let of = |thread: &ThreadId| ThreadMeasured {
+                    thread: Some(*thread),
+                    cost: Err(why.clone()),
+                };
+                group.threads.iter().map(of).collect()
+            }
+            None => Vec::new(),
+        };
+        let mut found_causes = Vec::new();
+        if threads.is_empty() {
+            let footprints = self.footprints(decoder);
+            let windows: Vec<&Window> = self.kept.iter().map(|(_, window)| *window).collect();
+            let waits = group
+                .threads
+                .iter()
+                .enumerate()
+                .find_map(|(place, thread)| {
+                    let waits = of_thread(place, &windows, &footprints, decoder, self.world)?;
+                    Some(WhyNot::Waits {
+                        thread: *thread,
+                        waits,
+                    })
+                });
+            for thread in &group.threads {
+                let cost = match &waits {
+                    Some(why) => Err(why.clone()),
+                    None => self.cost_of(*thread, decoder),
+                };
+                threads.push(ThreadMeasured {
+                    thread: Some(*thread),
+                    cost,
+                });
+            }
+            if waits.is_none() {
+                threads.extend(self.cost_of_all());
+                found_causes = causes(
+                    &footprints,
+                    &self.placements(),
+                    self.period,
+                    line_size,
+                    decoder,
+                    self.world,
+                );
+            }
+        }
+        Measured {
+            threads,
+            distance: group.distance,
+            cpus: group.cpus.clone(),
+            window: group.length,
+            windows: counts,
+            outcome,
+            baseline: group.baseline,
+            lost: self
+                .proven
+                .end
+                .as_ref()
+                .map_or_else(|| lost(&self.proven.windows), |end| end.lost),
+            causes: found_causes,
+        }
+    }
+
+    fn counts(&self) -> WindowCounts {
+        let kept = |placement| {
+            let kept = self.kept.iter();
+            kept.filter(|(_, window)| window.placement == placement)
+                .count() as u32
+        };
+        WindowCounts {
+            planned: self.proven.group.planned,
+            apart: kept(Placement::Apart),
+            together: kept(Placement::Together),
+            dropped: (self.proven.windows.len() - self.kept.len()) as u32,
+        }
+    }
+
+    /// What rules a cost of any thread out.
+    fn no_cost_at_all(&self, outcome: &GroupOutcome, counts: WindowCounts) -> Option<WhyNot> {
+        let kept = counts.apart.min(counts.together);
+        if kept as usize >= LEAST_WINDOWS {
+            return None;
+        }
+        Some(match outcome {
+            GroupOutcome::Refused(why) => WhyNot::Refused(why.clone()),
+            GroupOutcome::Complete => WhyNot::TooFewWindows {
+                kept,
+                dropped: counts.dropped,
+            },
+            _ => WhyNot::Ended {
+                done: self.proven.windows.len() as u32,
+                planned: 2 * counts.planned,
+            },
+        })
+    }
+
+    fn placements(&self) -> Vec<Placement> {
+        self.kept
+            .iter()
+            .map(|(_, window)| window.placement)
+            .collect()
+    }
+
+    fn samples_of(&self, thread: ThreadId) -> Vec<ThreadWindow<'a>> {
+        let kept = self.kept.iter();
+        kept.map(|(place, window)| ThreadWindow {
+            placement: window.placement,
+            samples: self.samples.of(self.number, *place, thread),
+        })
+        .collect()
+    }
+
+    fn footprints(&self, decoder: &mut Decoder<'_, '_>) -> Footprints {
+        let threads = self.proven.group.threads.iter();
+        let of = |thread: &ThreadId| {
+            let windows: Vec<_> = self.samples_of(*thread);
+            let windows: Vec<_> = windows
+                .iter()
+                .map(|it| (it.placement, it.samples))
+                .collect();
+            (*thread, Footprint::of(&windows, decoder, self.world))
+        };
+        Footprints {
+            threads: threads.map(of).collect(),
+        }
+    }
+
+    fn cost_of(&self, thread: ThreadId, decoder: &mut Decoder<'_, '_>) -> Result<Costs, WhyNot> {
+        let registers = self.registers(thread, decoder)?;
+        let words = self.words(Some(thread));
+        // What the user named comes first, and is believed.
+        let (named, others): (Vec<By>, Vec<By>) =
+            words.into_iter().partition(|by| by.named.is_some());
+        let measures: Vec<By> = if named.is_empty() && self.proven.group.code.is_empty() {
+            registers.into_iter().chain(others).collect()
+        } else {
+            named.into_iter().chain(registers).collect()
+        };
+        self.agreed(measures)
+    }
+
+    /// By the words that count for the whole group.
+    fn cost_of_all(&self) -> Option<ThreadMeasured> {
+        let words = self.words(None);
+        (!words.is_empty()).then(|| ThreadMeasured {
+            thread: None,
+            cost: self.agreed(words),
+        })
+    }
+
+    fn words(&self, thread: Option<ThreadId>) -> Vec<By> {
+        let windows: Vec<&Window> = self.kept.iter().map(|(_, window)| *window).collect();
+        let words = self.proven.group.words.iter().enumerate();
+        words
+            .filter(|(_, word)| word.thread == thread)
+            .filter_map(|(number, word)| {
+                let assessment = assess(&words::steps(&windows, word, number), Look::Read).ok()?;
+                Some(By {
+                    what: What::Word(word.clone()),
+                    assessment,
+                    named: word.name.clone(),
+                })
+            })
+            .collect()
+    }
+
+    /// The best register, if those that are about as good do not say something else.
+    fn registers(
+        &self,
+        thread: ThreadId,
+        decoder: &mut Decoder<'_, '_>,
+    ) -> Result<Option<By>, WhyNot> {
+        let windows = self.samples_of(thread);
+        let functions: rustc_hash::FxHashMap<Avma, Option<Avma>> = windows
+            .iter()
+            .flat_map(|window| window.samples)
+            .map(|sample| sample.registers.ip)
+            .map(|ip| (ip, decoder.function_of(self.world, thread, ip)))
+            .collect();
+        let code = &self.proven.group.code;
+        let wanted = |ip: Avma| {
+            code.is_empty()
+                || code
+                    .iter()
+                    .any(|code| code.ranges.iter().any(|range| range.contains(ip)))
+        };
+        let function_of = |ip: Avma| functions.get(&ip).copied().flatten();
+        let found = candidates(&windows, self.period, &function_of, &wanted);
+        let Some(best) = found.first() else {
+            return Ok(None);
+        };
+        let against = found
+            .iter()
+            .filter(|it| it.coverage >= WITNESS * best.coverage)
+            .find(|it| !agree(&it.assessment.ratio, &best.assessment.ratio));
+        if let Some(other) = against {
+            let (a, b) = (other.assessment.ratio.ratio, best.assessment.ratio.ratio);
+            return Err(WhyNot::Disagree {
+                low: a.min(b),
+                high: a.max(b),
+            });
+        }
+        Ok(Some(self.by_register(best, thread, decoder)))
+    }
+
+    fn by_register(
+        &self,
+        candidate: &Candidate,
+        thread: ThreadId,
+        decoder: &mut Decoder<'_, '_>,
+    ) -> By {
+        let code = &self.proven.group.code;
+        let named = code.iter().find(|code| {
+            let mut ranges = code.ranges.iter();
+            ranges.any(|range| range.contains(candidate.at))
+        });
+        By {
+            what: What::Register {
+                register: candidate.register,
+                at: decoder.place_of(self.world, thread, candidate.at),
+                throughout: matches!(candidate.place, Place::Function(_)),
+            },
+            assessment: candidate.assessment,
+            named: named.map(|code| code.name.clone()),
+        }
+    }
+
+    /// One cost of all measures, if they agree.
+    fn agreed(&self, measures: Vec<By>) -> Result<Costs, WhyNot> {
+        let ratios = || measures.iter().map(|by| by.assessment.ratio);
+        let n = measures.len();
+        if n == 0 {
+            return Err(WhyNot::NoMeasure);
+        }
+        let disagree = ratios().any(|a| ratios().any(|b| !agree(&a, &b)));
+        let (low, high) = ratios().fold((f64::INFINITY, 0.0f64), |(low, high), it| {
+            (low.min(it.ratio), high.max(it.ratio))
+        });
+        if disagree {
+            return Err(WhyNot::Disagree { low, high });
+        }
+        let middle = (ratios().map(|it| it.ratio.ln()).sum::<f64>() / n as f64).exp();
+        let all = Interval {
+            ratio: middle,
+            low: ratios().map(|it| it.low).fold(f64::INFINITY, f64::min),
+            high: ratios().map(|it| it.high).fold(0.0, f64::max),
+        };
+        let floors = measures.iter().map(|by| by.assessment.floor);
+        Ok(Costs {
+            ratio: divided(all, self.proven.group.baseline),
+            floor: floors.fold(1.0, f64::max),
+            measures,
+        })
+    }
+}
+
+/// Whether two measures may be of one and the same ratio.
+fn agree(a: &Interval, b: &Interval) -> bool {
+    let overlap = a.low <= b.high && b.low <= a.high;
+    overlap || (a.ratio / b.ratio).ln().abs() <= AGREE_WITHIN.ln()
+}
+
+/// A ratio without what placement alone does.
+fn divided(ratio: Interval, baseline: Option<Baseline>) -> Interval {
+    let near = |it: f64| (it - 1.0).abs() <= NO_BASELINE;
+    match baseline {
+        Some(Baseline { low, high }) if low > 0.0 && !(near(low) && near(high)) => Interval {
+            ratio: ratio.ratio / (low * high).sqrt(),
+            low: ratio.low / high,
+            high: ratio.high / low,
+        },
+        _ => ratio,
+    }
+}
+
+/// What the threads waited in windows together.
+fn lost(windows: &[Window]) -> Nanos {
+    let together = windows
+        .iter()
+        .filter(|window| window.placement == Placement::Together);
+    let waited = together
+        .flat_map(|window| &window.threads)
+        .map(|thread| thread.waited.0);
+    Nanos(waited.sum())
+}
