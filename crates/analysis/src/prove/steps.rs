@@ -19,7 +19,7 @@ const LEAST_STEPS_OF_WINDOW: usize = 4;
 const LEAST_READINGS: usize = 12;
 
 /// The part of a placement's time whose steps must be steady, from 0 to 1.
-const STEADY_PART: f64 = 0.75;
+const STEADY_PART: f64 = 0.8;
 
 /// A step is steady if its speed is within this factor of the median.
 const STEADY_WITHIN: f64 = 2.5;
@@ -154,7 +154,7 @@ pub fn assess(windows: &[WindowSteps], look: Look) -> Result<Assessment, Unfit> 
     })
 }
 
-/// The way that three steps of four go.
+/// The way that four steps of five go.
 fn direction<'s>(steps: impl Iterator<Item = &'s Step>) -> Result<f64, Unfit> {
     let (mut up, mut down, mut all) = (0usize, 0usize, 0usize);
     for step in steps {
@@ -162,7 +162,7 @@ fn direction<'s>(steps: impl Iterator<Item = &'s Step>) -> Result<f64, Unfit> {
         up += usize::from(step.moved > 0.0);
         down += usize::from(step.moved < 0.0);
     }
-    match (up * 4 >= all * 3, down * 4 >= all * 3) {
+    match (up * 5 >= all * 4, down * 5 >= all * 4) {
         (true, false) => Ok(1.0),
         (false, true) => Ok(-1.0),
         _ => Err(Unfit::NoDirection),
