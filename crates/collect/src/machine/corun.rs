@@ -138,8 +138,8 @@ fn union(mut spans: Vec<(Instant, Instant)>) -> Duration {
 
 /// What `/proc/stat` says about some processors, in clock ticks since boot.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct StatTicks {
-    pub(super) stolen: u64,
+pub(crate) struct StatTicks {
+    pub(crate) stolen: u64,
     pub(super) all: u64,
 }
 
@@ -149,7 +149,7 @@ impl StatTicks {
     }
 
     /// Sums the lines of `cpus`; `None` if one of them is missing or has no steal time.
-    pub(super) fn parse(stat: &str, cpus: [Cpu; 2]) -> Option<Self> {
+    pub(crate) fn parse(stat: &str, cpus: impl IntoIterator<Item = Cpu>) -> Option<Self> {
         let mut sum = Self { stolen: 0, all: 0 };
         for cpu in cpus {
             let name = format!("cpu{cpu}");

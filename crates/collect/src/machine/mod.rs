@@ -37,3 +37,7 @@ pub use latency::{LatencyBudget, LatencyMatrix, PairLatency, latency_matrix};
 pub use stats::{Ratio, Spread};
 pub use verdicts::{CostVerdict, MARGIN, PairVerdict, cost_verdict, pair_verdict};
 pub use window::{CannotTell, pin};
+
+// What proving takes from the probes.
+pub(crate) use corun::StatTicks;
+pub(crate) use window::{Until, Window as SideBySide, side_by_side};

@@ -56,16 +56,16 @@ pub enum CannotTell {
 
 /// One side of a window.
 #[derive(Clone, Debug)]
-pub(super) struct Side<R> {
+pub(crate) struct Side<R> {
     pub(super) start: Instant,
     pub(super) end: Instant,
     /// CPU time used between `start` and `end`.
-    pub(super) cpu: Duration,
+    pub(crate) cpu: Duration,
     /// Time in which it could have run but had no processor; `None` where the kernel does not account for it.
     pub(super) waited: Option<Duration>,
     /// How often it lost its processor to another thread.
     pub(super) preemptions: i64,
-    pub(super) result: R,
+    pub(crate) result: R,
 }
 
 impl<R> Side<R> {
@@ -76,15 +76,15 @@ impl<R> Side<R> {
 
 /// One window with both its sides.
 #[derive(Clone, Debug)]
-pub(super) struct Window<R> {
+pub(crate) struct Window<R> {
     /// Whether both sides were there when it started.
     pub(super) met: bool,
-    pub(super) sides: [Side<R>; 2],
+    pub(crate) sides: [Side<R>; 2],
 }
 
 impl<R> Window<R> {
     /// Whether both sides ran all the time, at the same time.
-    pub(super) fn co_ran(&self) -> bool {
+    pub(crate) fn co_ran(&self) -> bool {
         let [a, b] = &self.sides;
         let overlap = a
             .end
@@ -96,20 +96,28 @@ impl<R> Window<R> {
         };
         self.met && whole(a) && whole(b) && overlap.as_secs_f64() >= 0.8 * longest.as_secs_f64()
     }
+
+    /// Whether both sides, put on one processor, had it to themselves, each for a good part of the time.
+    pub(crate) fn had_one_processor(&self) -> bool {
+        let [a, b] = &self.sides;
+        let whole = (a.end.max(b.end) - a.start.min(b.start)).as_secs_f64();
+        let (a, b) = (a.cpu.as_secs_f64(), b.cpu.as_secs_f64());
+        a + b >= 0.9 * whole && a.min(b) >= 0.2 * whole
+    }
 }
 
 /// The end of a window, for the work in it to look at now and then.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Until(Instant);
+pub(crate) struct Until(Instant);
 
 impl Until {
-    pub(super) fn over(self) -> bool {
+    pub(crate) fn over(self) -> bool {
         Instant::now() >= self.0
     }
 }
 
 /// Runs `work` on both processors at once for about `length`.
-pub(super) fn side_by_side<R: Send>(
+pub(crate) fn side_by_side<R: Send>(
     cpus: [Cpu; 2],
     length: Duration,
     work: impl Fn(usize, Until) -> R + Sync,

@@ -77,6 +77,20 @@ pub(crate) fn side(start: Start, wake_at: u32) -> sys::perf_event_attr {
     attr
 }
 
+/// The event that counts one thread's processor time, in nanoseconds, and tells it when it is read.
+pub(crate) fn task_clock() -> sys::perf_event_attr {
+    let mut attr = sys::perf_event_attr {
+        type_: sys::PERF_TYPE_SOFTWARE,
+        size: size_of::<sys::perf_event_attr>() as u32,
+        config: u64::from(sys::PERF_COUNT_SW_TASK_CLOCK),
+        ..Default::default()
+    };
+    // It counts time in the kernel as well; asking for that would need more rights.
+    attr.set_exclude_kernel(1);
+    attr.set_exclude_hv(1);
+    attr
+}
+
 fn common(start: Start, wake_at: u32) -> sys::perf_event_attr {
     let mut attr = sys::perf_event_attr {
         type_: sys::PERF_TYPE_SOFTWARE,

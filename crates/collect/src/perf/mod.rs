@@ -209,6 +209,11 @@ pub(crate) fn hold_on_this_thread(period: Nanos) -> io::Result<HeldEvent> {
     )?))
 }
 
+/// An event that counts a thread's processor time from now on: reading its descriptor gives 64 bits of nanoseconds.
+pub(crate) fn task_clock(tid: Tid) -> io::Result<OwnedFd> {
+    sys::open(&attr::task_clock(), Target::Thread(tid.0.cast_signed()))
+}
+
 /// See [`hold_on_this_thread`].
 #[derive(Debug)]
 pub(crate) struct HeldEvent(Stream);

@@ -20,6 +20,8 @@ use crate::CollectError;
 pub(crate) enum Target {
     /// The calling thread, on whatever processor.
     ThisThread,
+    /// A thread by its number, on whatever processor.
+    Thread(i32),
     /// A thread by its number, on one processor.
     OnCpu {
         /// The thread.
@@ -35,6 +37,7 @@ pub(crate) fn open(attr: &perf_event_attr, target: Target) -> io::Result<OwnedFd
     let mut attr = *attr;
     let (tid, cpu) = match target {
         Target::ThisThread => (0, -1),
+        Target::Thread(tid) => (tid, -1),
         Target::OnCpu { tid, cpu } => (tid, cpu),
     };
     // SAFETY: `attr` is initialised and lives through the call; the kernel checks everything else.

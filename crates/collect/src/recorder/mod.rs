@@ -2,6 +2,7 @@
 
 mod options;
 mod process;
+mod proving;
 mod waiting;
 
 use std::{fs::File, io::Write, os::fd::AsRawFd as _, sync::atomic::Ordering, time::Duration};
@@ -14,13 +15,15 @@ use hitm_recording::Writer;
 pub use self::options::{
     AttachOptions, HottestLine, Outcome, Progress, Rate, RunOptions, SamplerChoice,
 };
-use self::waiting::Waiting;
+use self::{proving::Watch, waiting::Waiting};
 use crate::{
     CollectError, calibrate, clock,
     launch::{Child, Launch, Urgency},
     machine,
     perf::PerfSampler,
     preload::Preload,
+    prove::{Phase, Prove, Proved, Prover},
+    raw::RawEvent,
     sampler::Sampler,
     session::{ProcFs, Session},
 };
@@ -44,7 +47,30 @@ pub fn record_run<W: Write>(
     writer: Writer<W>,
     progress: &mut dyn FnMut(&Progress),
 ) -> Result<Outcome, CollectError> {
-    let (mut sampler, info) = choose(options.sampler, options.rate)?;
+    run(options, None, writer, progress)
+}
+
+/// [`record_run`], and meanwhile the program's threads are put on one processor for short windows.
+///
+/// # Errors
+/// As [`record_run`]. What keeps the threads from being moved is in the outcome.
+pub fn prove_run<W: Write>(
+    options: &RunOptions<'_>,
+    prove: Prove<'_>,
+    writer: Writer<W>,
+    progress: &mut dyn FnMut(&Progress),
+) -> Result<Outcome, CollectError> {
+    run(options, Some(prove), writer, progress)
+}
+
+fn run<W: Write>(
+    options: &RunOptions<'_>,
+    prove: Option<Prove<'_>>,
+    writer: Writer<W>,
+    progress: &mut dyn FnMut(&Progress),
+) -> Result<Outcome, CollectError> {
+    let most = most_rate(prove.as_ref());
+    let (mut sampler, info) = choose(options.sampler, options.rate, most)?;
     let mut child = Child::hold(Launch {
         command: options.command,
         environment: options.environment,
@@ -52,6 +78,11 @@ pub fn record_run<W: Write>(
         stdout_to_stderr: options.child_stdout_to_stderr,
     })?;
     sampler.arm(child.pid())?;
+    let prove = prove.map(|prove| {
+        let mut prover = Prover::new(prove.options);
+        prover.measure_baselines();
+        (prove, prover)
+    });
     let words = options.command.iter();
     let command = words.map(|word| word.to_string_lossy().into_owned());
     let mut recorder = Recorder::new(writer, sampler);
@@ -64,20 +95,27 @@ pub fn record_run<W: Write>(
         .wake_fds()
         .into_iter()
         .chain(child.wake_fd());
-    let reason = recorder.record(Waiting::new(wake), progress, &mut |now| {
-        if child.try_wait().is_some() {
-            Some(StopReason::ProgramEnded)
-        } else {
-            stop_asked(options.interrupt, options.duration, now)
-        }
-    });
+    let (proved, reason) = recorder.follow(
+        Watch {
+            waiting: Waiting::new(wake),
+            progress,
+            stop: &mut |now| {
+                if child.try_wait().is_some() {
+                    Some(StopReason::ProgramEnded)
+                } else {
+                    stop_asked(options.interrupt, options.duration, now)
+                }
+            },
+        },
+        prove,
+    );
     recorder.stop();
     let status = end(&mut child, &reason, options);
     if let Some(status) = status {
         let pid = child.pid();
         recorder.write(&Event::ChildEnded { pid, status });
     }
-    Ok(recorder.tail(child.pid(), status, info, reason))
+    Ok(recorder.tail(child.pid(), status, info, reason, proved))
 }
 
 /// Records a process that already runs, to its end or until told to stop. It is left running.
@@ -89,9 +127,31 @@ pub fn record_attach<W: Write>(
     writer: Writer<W>,
     progress: &mut dyn FnMut(&Progress),
 ) -> Result<Outcome, CollectError> {
+    attach(options, None, writer, progress)
+}
+
+/// [`record_attach`], and meanwhile the process's threads are put on one processor for short windows.
+///
+/// # Errors
+/// As [`record_attach`]. What keeps the threads from being moved is in the outcome.
+pub fn prove_attach<W: Write>(
+    options: &AttachOptions<'_>,
+    prove: Prove<'_>,
+    writer: Writer<W>,
+    progress: &mut dyn FnMut(&Progress),
+) -> Result<Outcome, CollectError> {
+    attach(options, Some(prove), writer, progress)
+}
+
+fn attach<W: Write>(
+    options: &AttachOptions<'_>,
+    prove: Option<Prove<'_>>,
+    writer: Writer<W>,
+    progress: &mut dyn FnMut(&Progress),
+) -> Result<Outcome, CollectError> {
     let pid = options.pid;
     process::check(pid)?;
-    let (period, cost) = pace(options.rate);
+    let (period, cost) = pace(options.rate, most_rate(prove.as_ref()));
     let sampler = PerfSampler::attach(period, pid)?;
     let info = info(&sampler, options.rate, cost, None);
     let process = process::watch(pid);
@@ -104,15 +164,26 @@ pub fn record_attach<W: Write>(
     output.flush();
     let wake = process.iter().map(|fd| fd.as_raw_fd());
     let wake = recorder.sampler.wake_fds().into_iter().chain(wake);
-    let reason = recorder.record(Waiting::new(wake), progress, &mut |now| {
-        if process::is_gone(pid) {
-            Some(StopReason::ProgramEnded)
-        } else {
-            stop_asked(options.interrupt, options.duration, now)
-        }
+    let prove = prove.map(|prove| {
+        let prover = Prover::new(prove.options);
+        (prove, prover)
     });
+    let (proved, reason) = recorder.follow(
+        Watch {
+            waiting: Waiting::new(wake),
+            progress,
+            stop: &mut |now| {
+                if process::is_gone(pid) {
+                    Some(StopReason::ProgramEnded)
+                } else {
+                    stop_asked(options.interrupt, options.duration, now)
+                }
+            },
+        },
+        prove,
+    );
     recorder.stop();
-    Ok(recorder.tail(pid, None, info, reason))
+    Ok(recorder.tail(pid, None, info, reason, proved))
 }
 
 fn stop_asked(
@@ -133,11 +204,12 @@ fn stop_asked(
 fn choose(
     choice: SamplerChoice,
     rate: Rate,
+    most: u32,
 ) -> Result<(Box<dyn Sampler>, SamplerInfo), CollectError> {
     let refused = match choice {
         SamplerChoice::Auto | SamplerChoice::Perf => match PerfSampler::probe() {
             Ok(()) => {
-                let (period, cost) = pace(rate);
+                let (period, cost) = pace(rate, most);
                 let sampler = PerfSampler::new(period);
                 let info = info(&sampler, rate, cost, None);
                 return Ok((Box::new(sampler), info));
@@ -148,7 +220,7 @@ fn choose(
         SamplerChoice::Preload => None,
     };
     let rate_or_default = match rate {
-        Rate::Auto => calibrate::DEFAULT_RATE,
+        Rate::Auto => calibrate::DEFAULT_RATE.min(most),
         Rate::Hz(rate) => rate,
     };
     let sampler = Preload::new(calibrate::period_of(rate_or_default))?;
@@ -156,11 +228,20 @@ fn choose(
     Ok((Box::new(sampler), info))
 }
 
-/// The period for a rate, and the cost of a sample if it was measured for that.
-fn pace(rate: Rate) -> (Nanos, Option<Nanos>) {
+/// The highest rate that is chosen for the user. A sample costs time of the very thread whose speed is measured in a
+/// window, so there are no more than are needed.
+const fn most_rate(prove: Option<&Prove<'_>>) -> u32 {
+    match prove {
+        Some(_) => 1000,
+        None => u32::MAX,
+    }
+}
+
+/// The period for a rate, `most` if it is ours to choose, and the cost of a sample if it was measured for that.
+fn pace(rate: Rate, most: u32) -> (Nanos, Option<Nanos>) {
     let cost = calibrate::sample_cost();
     let rate = match rate {
-        Rate::Auto => calibrate::rate_for(cost),
+        Rate::Auto => calibrate::rate_for(cost).min(most),
         Rate::Hz(rate) => rate,
     };
     (calibrate::period_of(rate), cost)
@@ -228,6 +309,9 @@ struct Recorder<W> {
     session: Session<ProcFs>,
     machine: Machine,
     started: Nanos,
+    flush_at: Nanos,
+    /// Processes that were born, if anybody wants to know.
+    born: Option<Vec<Pid>>,
 }
 
 impl<W: Write> Recorder<W> {
@@ -242,6 +326,8 @@ impl<W: Write> Recorder<W> {
             session: Session::new(ProcFs::new(), line_size(&machine)),
             machine,
             started: clock::now(),
+            flush_at: FIRST_FLUSH,
+            born: None,
         }
     }
 
@@ -264,53 +350,106 @@ impl<W: Write> Recorder<W> {
         self.output.write(event);
     }
 
-    /// Fetches events again and again, until `stop` gives a reason to end or the file cannot be written.
-    fn record(
+    /// Records until there is a reason to stop, and proves meanwhile if that is wanted.
+    fn follow(
         &mut self,
-        mut waiting: Waiting,
-        progress: &mut dyn FnMut(&Progress),
-        stop: &mut dyn FnMut(Nanos) -> Option<StopReason>,
-    ) -> StopReason {
-        let mut flush_at = FIRST_FLUSH;
+        mut watch: Watch<'_>,
+        prove: Option<(Prove<'_>, Prover<'_>)>,
+    ) -> (Proved, StopReason) {
+        match prove {
+            Some((prove, prover)) => proving::prove(self, &mut watch, prove, prover),
+            None => (Proved::NotAsked, self.go_on(&mut watch)),
+        }
+    }
+
+    /// Records until there is a reason to stop.
+    fn go_on(&mut self, watch: &mut Watch<'_>) -> StopReason {
         loop {
-            waiting.wait(POLL_EVERY);
-            let elapsed = clock::now().since(self.started);
-            // Asked before the events are fetched: what happened until the end is all there, then.
-            let reason = stop(elapsed);
-            let Self {
-                output,
-                sampler,
-                session,
-                ..
-            } = self;
-            let polled = sampler.poll(&mut |raw| {
-                session.handle(raw, &mut |event| output.write(&event));
-            });
-            if elapsed >= flush_at {
-                flush_at = elapsed.plus(FLUSH_EVERY);
-                self.output.flush();
-            }
-            if let Err(error) = polled {
-                return StopReason::WriteFailed(error.to_string());
-            }
-            if let Some(failed) = &self.output.failed {
-                return StopReason::WriteFailed(failed.clone());
-            }
-            if let Some(reason) = reason {
+            // Nothing else ends it.
+            if let Err(reason) =
+                self.record(watch, Phase::Sampling, POLL_EVERY, &mut |_| None::<()>)
+            {
                 return reason;
             }
-            progress(&Progress {
-                elapsed,
-                samples: self.session.totals().samples,
-                hottest: self
-                    .session
-                    .hottest()
-                    .map(|(line, place, meetings)| HottestLine {
-                        line: line.0,
-                        place,
-                        meetings,
-                    }),
-            });
+        }
+    }
+
+    /// Fetches events again and again, at least so often, until `until` has something.
+    ///
+    /// # Errors
+    /// The reason to end the recording, if there is one before.
+    fn record<T>(
+        &mut self,
+        watch: &mut Watch<'_>,
+        phase: Phase,
+        every: Duration,
+        until: &mut dyn FnMut(Nanos) -> Option<T>,
+    ) -> Result<T, StopReason> {
+        loop {
+            watch.waiting.wait(every);
+            let elapsed = clock::now().since(self.started);
+            // Asked before the events are fetched: what happened until the end is all there, then.
+            let reason = (watch.stop)(elapsed);
+            self.poll(elapsed)?;
+            if let Some(reason) = reason {
+                return Err(reason);
+            }
+            if let Some(found) = until(elapsed) {
+                return Ok(found);
+            }
+            (watch.progress)(&self.so_far(elapsed, phase));
+        }
+    }
+
+    /// Fetches events.
+    ///
+    /// # Errors
+    /// If that fails, or the file cannot be written.
+    fn poll(&mut self, elapsed: Nanos) -> Result<(), StopReason> {
+        let Self {
+            output,
+            sampler,
+            session,
+            born,
+            ..
+        } = self;
+        let polled = sampler.poll(&mut |raw| {
+            if let (
+                Some(born),
+                RawEvent::Born {
+                    pid, parent_pid, ..
+                },
+            ) = (born.as_mut(), &raw)
+                && pid != parent_pid
+            {
+                born.push(*pid);
+            }
+            session.handle(raw, &mut |event| output.write(&event));
+        });
+        if elapsed >= self.flush_at {
+            self.flush_at = elapsed.plus(FLUSH_EVERY);
+            self.output.flush();
+        }
+        if let Err(error) = polled {
+            return Err(StopReason::WriteFailed(error.to_string()));
+        }
+        match &self.output.failed {
+            Some(failed) => Err(StopReason::WriteFailed(failed.clone())),
+            None => Ok(()),
+        }
+    }
+
+    fn so_far(&self, elapsed: Nanos, phase: Phase) -> Progress {
+        let hottest = self.session.hottest();
+        Progress {
+            elapsed,
+            samples: self.session.totals().samples,
+            hottest: hottest.map(|(line, place, meetings)| HottestLine {
+                line: line.0,
+                place,
+                meetings,
+            }),
+            phase,
         }
     }
 
@@ -335,6 +474,7 @@ impl<W: Write> Recorder<W> {
         child: Option<ExitStatus>,
         sampler: SamplerInfo,
         mut reason: StopReason,
+        proved: Proved,
     ) -> Outcome {
         let at = clock::now();
         if let Some(shortfall) = self.sampler.shortfall() {
@@ -360,6 +500,7 @@ impl<W: Write> Recorder<W> {
             lost: totals.lost,
             duration: at.since(self.started),
             reason,
+            proved,
         }
     }
 }

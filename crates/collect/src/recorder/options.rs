@@ -4,6 +4,8 @@ use std::{ffi::OsString, sync::atomic::AtomicBool, time::Duration};
 
 use hitm_model::{Avma, ExitStatus, Nanos, Pid, SamplerInfo, StopReason};
 
+use crate::prove::{Phase, Proved};
+
 /// How often to sample.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Rate {
@@ -65,6 +67,8 @@ pub struct Progress {
     pub samples: u64,
     /// The line that threads met on most often so far.
     pub hottest: Option<HottestLine>,
+    /// What it is doing.
+    pub phase: Phase,
 }
 
 /// The line that threads met on most often so far. An estimate: the report looks closer.
@@ -95,4 +99,6 @@ pub struct Outcome {
     pub duration: Nanos,
     /// Why the recording ended.
     pub reason: StopReason,
+    /// What came of proving.
+    pub proved: Proved,
 }

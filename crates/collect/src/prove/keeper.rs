@@ -1,0 +1,217 @@
+//! Moves the threads of a group, and puts them back whatever happens.
+//!
+//! Every move is told to the guardian first. The keeper puts everything right when told to, or at the latest when it is
+//! dropped, which an error or a panic does.
+
+use hitm_model::{GroupOutcome, Pid, PlannedGroup, PlannedThread};
+use nix::errno::Errno;
+
+use super::{
+    affinity::{self, CpuMask},
+    group::Halt,
+    guardian::Guardian,
+    ledger::{Ledger, Message},
+    target::{Target, Ticks},
+};
+use crate::machine::{Cpu, SystemFiles};
+
+/// The threads of a group while they are in our hands.
+#[derive(Debug)]
+pub(super) struct Keeper<'g> {
+    guardian: &'g mut Guardian,
+    ledger: Ledger,
+    threads: Vec<Thread>,
+}
+
+#[derive(Debug)]
+struct Thread {
+    target: Target,
+    original: CpuMask,
+    /// Where we have put it.
+    placed: Option<Cpu>,
+}
+
+impl<'g> Keeper<'g> {
+    /// Takes the threads of a group into its hands, if they may be taken.
+    pub(super) fn of(planned: &PlannedGroup, guardian: &'g mut Guardian) -> Result<Self, Halt> {
+        let threads: Vec<Thread> = planned
+            .threads
+            .iter()
+            .map(Thread::find)
+            .collect::<Result<_, _>>()?;
+        let mut keeper = Self {
+            guardian,
+            ledger: Ledger::default(),
+            threads,
+        };
+        for nth in 0..keeper.threads.len() {
+            let thread = &keeper.threads[nth];
+            let message = Message::Thread(thread.target, thread.original.clone());
+            keeper.tell(&message)?;
+        }
+        Ok(keeper)
+    }
+
+    pub(super) fn targets(&self) -> impl Iterator<Item = Target> + '_ {
+        self.threads.iter().map(|thread| thread.target)
+    }
+
+    /// The processors that each of the threads can be put on: those that all may use by right, if these are enough; where
+    /// the program itself has confined them, those that their cpusets have.
+    pub(super) fn usable(&mut self, files: &SystemFiles) -> Result<Vec<Cpu>, Halt> {
+        let online = files
+            .text("sys/devices/system/cpu/online")
+            .and_then(|list| CpuMask::parse(&list));
+        let is_online = |mask: &CpuMask| match &online {
+            Some(online) => mask.intersection(online),
+            None => mask.clone(),
+        };
+        let common = |masks: &mut dyn Iterator<Item = CpuMask>| {
+            masks.reduce(|a, b| a.intersection(&b)).unwrap_or_default()
+        };
+        let mut originals = self.threads.iter().map(|thread| thread.original.clone());
+        let by_right: Vec<Cpu> = is_online(&common(&mut originals)).cpus().collect();
+        if by_right.len() >= self.threads.len() {
+            return Ok(by_right);
+        }
+        let originals = self.threads.iter().map(|thread| thread.original.clone());
+        let all = originals.fold(online.clone().unwrap_or_default(), |a, b| a.union(&b));
+        let mut allowed = Vec::new();
+        for nth in 0..self.threads.len() {
+            allowed.push(self.widen(nth, &all)?);
+        }
+        Ok(is_online(&common(&mut allowed.into_iter()))
+            .cpus()
+            .collect())
+    }
+
+    /// Lets a thread run wherever its cpuset has it, and says where that is.
+    fn widen(&mut self, nth: usize, all: &CpuMask) -> Result<CpuMask, Halt> {
+        let Target { pid, tid, .. } = self.threads[nth].target;
+        self.tell(&Message::Widened(tid, all.clone()))?;
+        affinity::set(tid, all).map_err(|errno| self.refusal(nth, errno, None))?;
+        affinity::read(pid, tid).map_err(|_| Halt::Group(GroupOutcome::ThreadEnded))
+    }
+
+    /// Puts a thread on a processor.
+    pub(super) fn place(&mut self, nth: usize, cpu: Cpu) -> Result<(), Halt> {
+        let tid = self.threads[nth].target.tid;
+        self.tell(&Message::Placed(tid, cpu, Ticks::now()))?;
+        affinity::set(tid, &CpuMask::only(cpu))
+            .map_err(|errno| self.refusal(nth, errno, Some(cpu)))?;
+        self.threads[nth].placed = Some(cpu);
+        Ok(())
+    }
+
+    /// Whether all threads are still where they were put. One that is not was put elsewhere by the program.
+    pub(super) fn check(&mut self) -> Result<(), Halt> {
+        if !self.guardian.is_there() {
+            return Err(Halt::NoGuardian);
+        }
+        for thread in &self.threads {
+            let Target { pid, tid, .. } = thread.target;
+            if !thread.target.is_there() {
+                return Err(Halt::Group(GroupOutcome::ThreadEnded));
+            }
+            let Ok(mask) = affinity::read(pid, tid) else {
+                return Err(Halt::Group(GroupOutcome::ThreadEnded));
+            };
+            let ours = thread.placed.map(CpuMask::only);
+            if ours.is_some_and(|ours| ours != mask) {
+                return Err(Halt::refused(format!(
+                    "the program itself pins its threads while it runs (thread {tid} is on {mask} now): let it not do that \
+                     while it is measured, or wait until it has"
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives those that were born confined what their parents may use. `born` are processes that were seen being born.
+    pub(super) fn release_newborns(&mut self, born: Vec<Pid>) -> Result<(), Halt> {
+        let told = born
+            .into_iter()
+            .map(|pid| self.tell(&Message::Born(pid)))
+            .fold(Ok(()), Result::and);
+        self.ledger.release_newborns();
+        told
+    }
+
+    /// Waits until no thread that was there before can have been born in the same tick as one that comes later.
+    pub(super) fn await_tick(&self) {
+        let now = Ticks::now();
+        for _ in 0..100 {
+            if Ticks::now() > now {
+                break;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+    }
+
+    /// Puts everything back where it was, as far as is known now, and goes on remembering.
+    pub(super) fn put_back(&self) {
+        self.ledger.restore();
+    }
+
+    /// Puts everything back where it was, and forgets it.
+    pub(super) fn restore(&mut self) {
+        self.ledger.restore();
+        self.ledger.apply(&Message::Restored);
+        // A guardian that is gone has nothing to forget.
+        let _ = self.guardian.tell(&Message::Restored);
+        self.threads.clear();
+    }
+
+    fn tell(&mut self, message: &Message) -> Result<(), Halt> {
+        let told = self.guardian.tell(message).map_err(|_| Halt::NoGuardian);
+        // What is done after a failure only puts things right.
+        self.ledger.apply(message);
+        told
+    }
+
+    /// Why the kernel did not let us move a thread.
+    fn refusal(&self, nth: usize, errno: Errno, cpu: Option<Cpu>) -> Halt {
+        let Target { pid, tid, .. } = self.threads[nth].target;
+        match (errno, cpu) {
+            (Errno::ESRCH, _) => Halt::Group(GroupOutcome::ThreadEnded),
+            (Errno::EPERM, _) => Halt::refused(format!(
+                "thread {tid} belongs to another user and may not be moved: sudo hitm prove {pid}"
+            )),
+            (Errno::EINVAL, Some(cpu)) => Halt::refused(format!(
+                "the cpuset of thread {tid} does not have processor {cpu}: try again if it was just changed; \
+                 `cat /proc/{pid}/cpuset` names it"
+            )),
+            _ => Halt::refused(format!(
+                "thread {tid} cannot be put on a processor: {errno} (hitm doctor tells what this machine allows)"
+            )),
+        }
+    }
+}
+
+impl Drop for Keeper<'_> {
+    fn drop(&mut self) {
+        if !self.threads.is_empty() {
+            self.restore();
+        }
+    }
+}
+
+impl Thread {
+    fn find(planned: &PlannedThread) -> Result<Self, Halt> {
+        let (pid, tid) = (planned.pid, planned.tid);
+        let ended = || Halt::Group(GroupOutcome::ThreadEnded);
+        let (target, stat) = Target::find(pid, tid).ok_or_else(ended)?;
+        if let Some(policy) = stat.real_time() {
+            return Err(Halt::refused(format!(
+                "thread {tid} has real-time priority ({policy}): on one processor with others it would let them starve; \
+                 give it a usual one and try again: chrt --other --pid 0 {tid}"
+            )));
+        }
+        let original = affinity::read(pid, tid).map_err(|_| ended())?;
+        Ok(Self {
+            target,
+            original,
+            placed: None,
+        })
+    }
+}

@@ -1,0 +1,126 @@
+//! The phases of a recording with windows: sample, ask the planner, have the windows, go on or stop.
+
+use std::{io::Write, time::Duration};
+
+use hitm_model::{Event, Nanos, Pid, StopReason};
+
+use super::{POLL_EVERY, Progress, Recorder, waiting::Waiting};
+use crate::{
+    clock,
+    prove::{AfterWindows, Host, Phase, Planned, Planner, Prove, Proved, Prover},
+};
+
+/// How often a planner that thinks is asked.
+const ASK_EVERY: Duration = Duration::from_millis(20);
+
+/// What goes on around a recording while it is made.
+pub(super) struct Watch<'a> {
+    pub(super) waiting: Waiting,
+    pub(super) progress: &'a mut dyn FnMut(&Progress),
+    /// Why to stop, so long after the start.
+    pub(super) stop: &'a mut dyn FnMut(Nanos) -> Option<StopReason>,
+}
+
+/// Records and proves, until there is a reason to stop.
+pub(super) fn prove<W: Write>(
+    recorder: &mut Recorder<W>,
+    watch: &mut Watch<'_>,
+    prove: Prove<'_>,
+    mut prover: Prover<'_>,
+) -> (Proved, StopReason) {
+    let options = prove.options;
+    let planned = match plan(recorder, watch, prove.planner, options.sample_for) {
+        Ok(planned) => planned,
+        Err((why, reason)) => return (Proved::Nothing(why), reason),
+    };
+    let (proved, reason) = match planned {
+        Planned::Groups(groups) => {
+            recorder.born = Some(Vec::new());
+            let done = prover.prove(&groups, &mut Windows { recorder, watch });
+            recorder.born = None;
+            done
+        }
+        Planned::Refused(why) | Planned::NothingYet(why) => (Proved::Refused(why), None),
+    };
+    let reason = reason.unwrap_or_else(|| match options.after {
+        AfterWindows::Stop => StopReason::TimeOver,
+        AfterWindows::GoOn => recorder.go_on(watch),
+    });
+    (proved, reason)
+}
+
+/// Samples, asks what to prove, and again if there is nothing yet.
+///
+/// # Errors
+/// Why there was nothing so far, and the reason to stop.
+fn plan<W: Write>(
+    recorder: &mut Recorder<W>,
+    watch: &mut Watch<'_>,
+    planner: &mut dyn Planner,
+    sample_for: Duration,
+) -> Result<Planned, (String, StopReason)> {
+    let mut why = "it was over before it had been sampled for long enough".to_owned();
+    let mut asked = Nanos::default();
+    loop {
+        let due = asked.plus(Nanos(
+            u64::try_from(sample_for.as_nanos()).unwrap_or(u64::MAX),
+        ));
+        let every = POLL_EVERY.min(sample_for);
+        asked = recorder
+            .record(watch, Phase::Sampling, every, &mut |now| {
+                (now >= due).then_some(now)
+            })
+            .map_err(|reason| (why.clone(), reason))?;
+        // The planner reads the file.
+        recorder.output.flush();
+        let planned = recorder
+            .record(watch, Phase::Planning, ASK_EVERY, &mut |_| planner.plan())
+            .map_err(|reason| (why.clone(), reason))?;
+        match planned {
+            Planned::NothingYet(reason) => why = reason,
+            planned => return Ok(planned),
+        }
+    }
+}
+
+/// The recording, as the windows see it.
+struct Windows<'r, 'w, W> {
+    recorder: &'r mut Recorder<W>,
+    watch: &'r mut Watch<'w>,
+}
+
+impl<W: Write> Windows<'_, '_, W> {
+    fn elapsed(&self) -> Nanos {
+        clock::now().since(self.recorder.started)
+    }
+}
+
+impl<W: Write> Host for Windows<'_, '_, W> {
+    fn write(&mut self, event: &Event) {
+        self.recorder.write(event);
+    }
+
+    fn drain(&mut self) {
+        let elapsed = self.elapsed();
+        // A sampler that fails is seen when the recording goes on; a file that takes nothing more is asked for below.
+        let _ = self.recorder.poll(elapsed);
+    }
+
+    fn take_born(&mut self) -> Vec<Pid> {
+        let born = self.recorder.born.as_mut();
+        born.map(std::mem::take).unwrap_or_default()
+    }
+
+    fn stop(&mut self) -> Option<StopReason> {
+        if let Some(failed) = &self.recorder.output.failed {
+            return Some(StopReason::WriteFailed(failed.clone()));
+        }
+        let elapsed = self.elapsed();
+        (self.watch.stop)(elapsed)
+    }
+
+    fn progress(&mut self, phase: Phase) {
+        let elapsed = self.elapsed();
+        (self.watch.progress)(&self.recorder.so_far(elapsed, phase));
+    }
+}
