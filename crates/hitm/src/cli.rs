@@ -35,6 +35,8 @@ pub(crate) enum Command {
     Run(RunArgs),
     /// Do the same for a process that is already running.
     Attach(AttachArgs),
+    /// Measure what the sharing costs, by putting the threads on one core for short windows.
+    Prove(ProveArgs),
     /// Report on a recording again, without the program.
     Report(ReportArgs),
     /// Tell what this machine can do, and what to type where it cannot.
@@ -52,10 +54,14 @@ pub(crate) enum Command {
     /// The program that the demo samples.
     #[command(hide = true)]
     DemoWorkload(DemoWorkloadArgs),
+    /// The process that puts threads back if hitm is killed while it proves.
+    #[command(hide = true)]
+    Guardian,
 }
 
 // The flags that several commands share are described for `run`; what another command does not do is said otherwise there.
 #[derive(Debug, Args)]
+#[command(mut_group("WindowArgs", |group| group.requires("prove")))]
 pub(crate) struct RunArgs {
     #[command(flatten)]
     pub record: RecordArgs,
@@ -70,10 +76,18 @@ pub(crate) struct RunArgs {
     /// Who takes the samples: `perf` (perf_event_open), `preload` (an agent in the program), or what works here.
     #[arg(long, value_enum, default_value_t = SamplerChoice::Auto, value_name = "WHO")]
     pub sampler: SamplerChoice,
+
+    /// Measure what the sharing costs, as `hitm prove` does, and go on to the program's end.
+    #[arg(long, help_heading = WINDOWS)]
+    pub prove: bool,
+
+    #[command(flatten)]
+    pub windows: WindowArgs,
 }
 
 #[derive(Debug, Args)]
 #[command(
+    mut_group("WindowArgs", |group| group.requires("prove")),
     mut_arg("duration", |arg| arg.help("Stop after so many seconds. The process runs on.")),
     mut_arg("json", |arg| arg.help(JSON_OF_A_RECORDING))
 )]
@@ -87,6 +101,81 @@ pub(crate) struct AttachArgs {
     /// The process to attach to.
     #[arg(value_name = "PID", value_parser = clap::value_parser!(u32).range(1..))]
     pub pid: u32,
+
+    /// Measure what the sharing costs, as `hitm prove` does; then go on if there is `--for`, else stop.
+    #[arg(long, help_heading = WINDOWS)]
+    pub prove: bool,
+
+    #[command(flatten)]
+    pub windows: WindowArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    override_usage = "hitm prove [OPTIONS] <PID>\n       hitm prove [OPTIONS] -- <CMD>...",
+    mut_arg("rate", |arg| arg.help("Samples per second of each running thread, at most 1000 [default: as many as cost less than 3 %, at most 1000].")),
+    mut_arg("duration", |arg| arg.help("Stop after so many seconds, whether or not there was anything to measure by then.")),
+)]
+pub(crate) struct ProveArgs {
+    #[command(flatten)]
+    pub record: RecordArgs,
+
+    #[command(flatten)]
+    pub show: ShowArgs,
+
+    #[command(flatten)]
+    pub windows: WindowArgs,
+
+    /// The process to measure. It is left running, its threads where they were.
+    #[arg(
+        value_name = "PID",
+        value_parser = clap::value_parser!(u32).range(1..),
+        required_unless_present = "command",
+        conflicts_with = "command"
+    )]
+    pub pid: Option<u32>,
+
+    /// The program to run and measure, and its arguments. It is ended when the windows are over.
+    #[arg(last = true, value_name = "CMD")]
+    pub command: Vec<std::ffi::OsString>,
+}
+
+const WINDOWS: &str = "Windows";
+
+/// How threads are put together and apart.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = WINDOWS)]
+pub(crate) struct WindowArgs {
+    /// So many windows of each placement, apart and together, for each group of threads [default: 8, or as many as fit].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(4..=1000))]
+    pub windows: Option<u32>,
+
+    /// How long a window is, in milliseconds [default: 150].
+    #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(20..=60_000))]
+    pub window: Option<u64>,
+
+    /// How long all windows may take. The groups with the largest share of time come first [default: 5, more with
+    /// `--windows` or `--window`].
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub budget: Option<std::time::Duration>,
+
+    /// How long to sample before the first windows, to see who shares what [default: 2].
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub sample: Option<std::time::Duration>,
+
+    /// Only these threads, by name or number, as one group.
+    #[arg(long, value_name = "A,B", value_delimiter = ',')]
+    pub threads: Vec<String>,
+
+    /// What tells how far a thread got: a variable, a function, or a line of code. Without it hitm looks itself. May be
+    /// given several times.
+    #[arg(long, value_name = "SYMBOL|FILE:LINE", value_parser = named_progress)]
+    pub progress: Vec<hitm_model::NamedProgress>,
+
+    /// Measure each pair on every kind of core pair that this machine has: hardware threads of one core, cores with a
+    /// common cache, packages.
+    #[arg(long)]
+    pub matrix: bool,
 }
 
 #[derive(Debug, Args)]
@@ -212,6 +301,28 @@ fn seconds(text: &str) -> Result<std::time::Duration, String> {
         .ok_or_else(|| "not a positive number of seconds".to_owned())
 }
 
+/// A line of code if it ends in a number behind a colon, else a name.
+fn named_progress(text: &str) -> Result<hitm_model::NamedProgress, String> {
+    if let Some((file, line)) = text.rsplit_once(':')
+        && !file.is_empty()
+        && !file.ends_with(':')
+        && !line.is_empty()
+        && line.bytes().all(|byte| byte.is_ascii_digit())
+    {
+        return match line.parse() {
+            Ok(line) if line > 0 => Ok(hitm_model::NamedProgress::Line {
+                file: file.into(),
+                line,
+            }),
+            _ => Err("lines are counted from 1 on".to_owned()),
+        };
+    }
+    if text.trim().is_empty() {
+        return Err("neither a name nor a line of code (FILE:LINE)".to_owned());
+    }
+    Ok(hitm_model::NamedProgress::Symbol(text.into()))
+}
+
 fn percent(text: &str) -> Result<f64, String> {
     let number = text.strip_suffix('%').unwrap_or(text);
     match number.parse::<f64>() {
@@ -225,4 +336,64 @@ fn line_size(text: &str) -> Result<hitm_model::LineSize, String> {
         .parse()
         .map_err(|_| "not a number of bytes".to_owned())?;
     hitm_model::LineSize::new(bytes).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+    use hitm_model::NamedProgress;
+
+    use super::*;
+
+    #[test]
+    fn the_flags_do_not_contradict_each_other() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn progress_is_a_name_or_a_line() {
+        let line = |file: &str, line| {
+            let file = file.to_owned();
+            Ok(NamedProgress::Line { file, line })
+        };
+        let symbol = |name: &str| Ok(NamedProgress::Symbol(name.into()));
+        for (text, wanted) in [
+            ("server.c:12", line("server.c", 12)),
+            ("/src/a:b/x.rs:7", line("/src/a:b/x.rs", 7)),
+            ("counter", symbol("counter")),
+            ("ns::Type<int>::step", symbol("ns::Type<int>::step")),
+            ("ns::7", symbol("ns::7")),
+            (":7", symbol(":7")),
+            ("x:", symbol("x:")),
+        ] {
+            assert_eq!(named_progress(text), wanted, "{text}");
+        }
+        for bad in ["", " ", "x.c:0", "x.c:99999999999"] {
+            assert!(named_progress(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn windows_need_prove_and_prove_one_target() {
+        let fits = |line: &str| Cli::try_parse_from(line.split(' ')).is_ok();
+        for good in [
+            "hitm prove 7",
+            "hitm prove -- ls -l",
+            "hitm prove --windows 6 --threads a,b --progress x --progress y.c:3 --matrix 7",
+            "hitm run --prove --windows 6 -- ls",
+            "hitm attach --prove --budget 2 7",
+            "hitm run -- ls",
+        ] {
+            assert!(fits(good), "{good}");
+        }
+        for bad in [
+            "hitm prove",
+            "hitm prove 7 -- ls",
+            "hitm prove --windows 3 7",
+            "hitm run --windows 6 -- ls",
+            "hitm attach --matrix 7",
+        ] {
+            assert!(!fits(bad), "{bad}");
+        }
+    }
 }

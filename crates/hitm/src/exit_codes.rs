@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use hitm_collect::CollectError;
+use hitm_collect::prove::Proved;
 use hitm_model::StopReason;
 
 /// How a command ended.
@@ -33,6 +34,14 @@ impl Exit {
     pub(crate) fn after(self, reason: &StopReason) -> Self {
         match (self, reason) {
             (Self::Done, StopReason::WriteFailed(_)) => Self::Error,
+            _ => self,
+        }
+    }
+
+    /// The code of a command that was also to prove.
+    pub(crate) const fn proved(self, proved: &Proved) -> Self {
+        match (self, proved) {
+            (Self::Done, Proved::Refused(_)) => Self::Refused,
             _ => self,
         }
     }

@@ -10,7 +10,7 @@ use super::{
     affinity::{self, CpuMask},
     group::Halt,
     guardian::Guardian,
-    ledger::{Ledger, Message},
+    ledger::{Ledger, Message, threads_of},
     target::{Target, Ticks},
 };
 use crate::machine::{Cpu, SystemFiles};
@@ -59,9 +59,7 @@ impl<'g> Keeper<'g> {
     /// The processors that each of the threads can be put on: those that all may use by right, if these are enough; where
     /// the program itself has confined them, those that their cpusets have.
     pub(super) fn usable(&mut self, files: &SystemFiles) -> Result<Vec<Cpu>, Halt> {
-        let online = files
-            .text("sys/devices/system/cpu/online")
-            .and_then(|list| CpuMask::parse(&list));
+        let online = online(files);
         let is_online = |mask: &CpuMask| match &online {
             Some(online) => mask.intersection(online),
             None => mask.clone(),
@@ -194,6 +192,23 @@ impl Drop for Keeper<'_> {
             self.restore();
         }
     }
+}
+
+/// How many processors that are online any thread of a process may use.
+pub(super) fn processors_of(files: &SystemFiles, pid: Pid) -> usize {
+    let masks = threads_of(pid)
+        .into_iter()
+        .filter_map(|tid| affinity::read(pid, tid).ok());
+    let all = masks.reduce(|a, b| a.union(&b)).unwrap_or_default();
+    match online(files) {
+        Some(online) => all.intersection(&online).cpus().count(),
+        None => all.cpus().count(),
+    }
+}
+
+fn online(files: &SystemFiles) -> Option<CpuMask> {
+    let list = files.text("sys/devices/system/cpu/online")?;
+    CpuMask::parse(&list)
 }
 
 impl Thread {

@@ -215,7 +215,8 @@ impl Ledger {
     }
 }
 
-fn threads_of(pid: Pid) -> Vec<Tid> {
+/// The threads of a process; none when it is gone.
+pub(super) fn threads_of(pid: Pid) -> Vec<Tid> {
     numbers(&format!("/proc/{pid}/task")).map(Tid).collect()
 }
 

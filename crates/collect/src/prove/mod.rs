@@ -286,6 +286,12 @@ impl<'a> Prover<'a> {
 const NO_GUARDIAN: &str = "the process that would restore the threads' processors if hitm were killed has ended, or hitm was \
      stopped for so long that it restored them: nothing more was moved (try again, and leave hitm in the foreground)";
 
+/// How many processors the threads of a process may use, all together; 1 where nothing is known.
+#[must_use]
+pub fn processors_of(pid: Pid) -> usize {
+    keeper::processors_of(&SystemFiles::of_this_machine(), pid).max(1)
+}
+
 /// Puts everything back, also what the sampler tells of only now.
 fn give_back(keeper: &mut Keeper<'_>, host: &mut dyn Host) {
     keeper.put_back();

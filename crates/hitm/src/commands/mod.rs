@@ -5,11 +5,15 @@ pub(crate) mod completions;
 pub(crate) mod demo;
 pub(crate) mod doctor;
 mod interrupt;
+mod planner;
 mod progress;
+pub(crate) mod prove;
 pub(crate) mod report;
 pub(crate) mod run;
 mod show;
 mod store;
+
+use hitm_collect::prove::AfterWindows;
 
 use crate::cli::{Command, DemoArgs};
 use crate::exit_codes::Exit;
@@ -17,12 +21,17 @@ use crate::exit_codes::Exit;
 /// Runs a command.
 pub(crate) fn dispatch(command: Command) -> anyhow::Result<Exit> {
     match command {
-        Command::Run(args) => run::run(&args),
-        Command::Attach(args) => attach::attach(&args),
+        Command::Run(args) => run::run(&args, AfterWindows::GoOn),
+        Command::Attach(args) => {
+            let after = attach::after_windows(&args);
+            attach::attach(&args, after)
+        }
+        Command::Prove(args) => prove::prove(args),
         Command::Report(args) => report::report(&args),
         Command::Doctor(args) => doctor::run(&doctor::DoctorOptions { quick: args.quick }),
         Command::Demo(DemoArgs {}) => demo::run(),
         Command::DemoWorkload(args) => demo::workload(&args.arguments),
+        Command::Guardian => prove::guardian(),
         Command::Completions { shell } => completions::completions(shell),
         Command::Man => completions::man(),
     }

@@ -5,6 +5,7 @@ use std::io::{self, IsTerminal as _};
 use std::time::Duration;
 
 use hitm_collect::Progress;
+use hitm_collect::prove::Phase;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle, TermLike};
 
 /// How often it is drawn again, per second.
@@ -62,7 +63,22 @@ impl ProgressLine {
             )
         });
         let seconds = now.elapsed.as_secs_f64();
-        bar.set_message(format!("{} samples, {seconds:.0} s{hottest}", now.samples));
+        let samples = now.samples;
+        bar.set_message(match now.phase {
+            Phase::Sampling => format!("{samples} samples, {seconds:.0} s{hottest}"),
+            Phase::Planning => {
+                format!("{samples} samples, {seconds:.0} s, looking who shares what")
+            }
+            Phase::Window {
+                window,
+                windows,
+                group,
+                groups,
+            } => format!(
+                "group {group} of {groups}: window {window} of {windows} {}",
+                gauge(window, windows)
+            ),
+        });
     }
 
     /// Takes the line away.
@@ -71,6 +87,13 @@ impl ProgressLine {
             bar.finish_and_clear();
         }
     }
+}
+
+/// How much of it is done, as a bar.
+fn gauge(done: u32, all: u32) -> String {
+    const CELLS: usize = 24;
+    let full = (CELLS * done.min(all) as usize) / all.max(1) as usize;
+    format!("[{}{}]", "=".repeat(full), " ".repeat(CELLS - full))
 }
 
 /// The terminal that the session belongs to, whatever stdout and stderr are.

@@ -3,12 +3,16 @@
 use std::io::{self, IsTerminal as _};
 
 use anyhow::Context as _;
-use hitm_collect::{Outcome, Rate, RunOptions, SamplerChoice, record_run};
+use hitm_collect::machine::SystemFiles;
+use hitm_collect::prove::{AfterWindows, Prove};
+use hitm_collect::{Outcome, Progress, Rate, RunOptions, SamplerChoice, prove_run, record_run};
 use hitm_model::StopReason;
 use hitm_recording::Writer;
 
 use super::interrupt;
+use super::planner::FindingsPlanner;
 use super::progress::ProgressLine;
+use super::prove::{check_rate, prove_options, say_what_was_proved};
 use super::show::{TableTo, analyse, check_json, show, stopped};
 use super::store::NewRecording;
 use crate::cli::{self, RunArgs};
@@ -17,9 +21,12 @@ use crate::load::RecordingFile;
 use crate::output;
 
 /// Runs a program under the sampler and reports.
-pub(crate) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
+///
+/// What comes `after` windows matters only if there are any.
+pub(crate) fn run(args: &RunArgs, after: AfterWindows) -> anyhow::Result<Exit> {
     check_json(&args.show)?;
-    let (outcome, recording) = record(args)?;
+    check_rate(args.prove, args.record.rate)?;
+    let (outcome, recording) = record(args, after)?;
     let mut report = analyse(&recording, &args.show, None)?;
     if let StopReason::WriteFailed(why) = &outcome.reason {
         output::say(&format!(
@@ -29,10 +36,10 @@ pub(crate) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
         stopped(&mut report, why);
     }
     let shown = show(&report, &args.record.output, &args.show, TableTo::Stderr)?;
-    Ok(shown.after(&outcome.reason))
+    Ok(shown.after(&outcome.reason).proved(&outcome.proved))
 }
 
-fn record(args: &RunArgs) -> anyhow::Result<(Outcome, RecordingFile)> {
+fn record(args: &RunArgs, after: AfterWindows) -> anyhow::Result<(Outcome, RecordingFile)> {
     let interrupt = interrupt::flag()?;
     let environment: Vec<_> = std::env::vars_os().collect();
     let options = RunOptions {
@@ -50,13 +57,27 @@ fn record(args: &RunArgs) -> anyhow::Result<(Outcome, RecordingFile)> {
     };
     let file = NewRecording::create(&args.record.output)?;
     let recording = file.reader()?;
+    let plan_file = file.reader()?;
     let writer = Writer::new(file)
         .context("cannot write the recording (make room, or choose another place: -o FILE)")?;
     let shares_terminal = io::stdout().is_terminal() || io::stderr().is_terminal();
     let mut progress = ProgressLine::beside_program(shares_terminal);
-    let outcome = record_run(&options, writer, &mut |now| progress.update(now));
+    let mut update = |now: &Progress| progress.update(now);
+    let outcome = if args.prove {
+        let cpus = hitm_collect::machine::allowed_cpus(&SystemFiles::of_this_machine()).len();
+        let mut planner = FindingsPlanner::new(plan_file, &args.show, &args.windows, None, cpus);
+        let prove = Prove {
+            options: &prove_options(&args.windows, after),
+            planner: &mut planner,
+        };
+        prove_run(&options, prove, writer, &mut update)
+    } else {
+        record_run(&options, writer, &mut update)
+    };
     progress.clear();
-    Ok((outcome?, recording))
+    let outcome = outcome?;
+    say_what_was_proved(&outcome.proved);
+    Ok((outcome, recording))
 }
 
 /// The rate that was asked for.

@@ -31,7 +31,18 @@ pub(super) fn analyse(
     alive: Option<Pid>,
 ) -> anyhow::Result<Report> {
     let files = Files::seen_by(alive);
-    let options = Options {
+    let options = analysis_options(args);
+    let mut progress = ProgressLine::analysing();
+    let mut report = hitm_analysis::analyse(recording, &files, &options);
+    progress.clear();
+    report.caveats.extend(recording.caveats());
+    blame_no_sample_on_what_it_was(&mut report);
+    Ok(report)
+}
+
+/// How to analyse for what is to be shown.
+pub(super) fn analysis_options(args: &ShowArgs) -> Options {
+    Options {
         line_size: args.line_size,
         min_share: if args.all { 0.0 } else { args.min_share },
         communication: args.all,
@@ -40,13 +51,7 @@ pub(super) fn analyse(
             ThreadsByChoice::Tid => ThreadsBy::Tid,
         },
         ..Options::default()
-    };
-    let mut progress = ProgressLine::analysing();
-    let mut report = hitm_analysis::analyse(recording, &files, &options);
-    progress.clear();
-    report.caveats.extend(recording.caveats());
-    blame_no_sample_on_what_it_was(&mut report);
-    Ok(report)
+    }
 }
 
 /// Says in the report that the recording could not be written any further.
