@@ -119,7 +119,6 @@ pub enum Progress {
 
 /// Why there is no cost.
 #[derive(Clone, PartialEq, Debug)]
-#[non_exhaustive]
 pub enum NoCost {
     /// The threads wait for each other, and being on one core changes that.
     TheyWait(Waiting),
@@ -191,7 +190,6 @@ pub struct Split {
 
 /// What makes threads slow each other down though they share no line.
 #[derive(Clone, PartialEq, Debug)]
-#[non_exhaustive]
 pub enum Cause {
     /// They walk neighbouring memory, and the hardware prefetcher of one fetches lines of the other.
     Prefetcher {

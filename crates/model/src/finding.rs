@@ -235,7 +235,6 @@ impl fmt::Display for Confidence {
 
 /// What a finding rests on.
 #[derive(Clone, PartialEq, Debug)]
-#[non_exhaustive]
 pub enum Evidence {
     /// The clock, the registers and the decoded instructions.
     Sampled(Sampled),
