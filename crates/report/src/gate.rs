@@ -6,6 +6,7 @@ use std::str::FromStr;
 use hitm_model::{Caveat, Finding, Report, Verdict};
 
 use crate::Error;
+use crate::measured::measured_share;
 
 /// What `--fail-on` asks for: `never`, or which verdicts count and from which share of time on.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -38,8 +39,9 @@ impl LeastShare {
 /// Whether `report` has a finding that `fail_on` asks for.
 ///
 /// A finding's share is the larger of its [share](hitm_model::Severity::share) of the participants' time and that of
-/// its [worst thread](hitm_model::Severity::worst_thread), because a rare victim is one too. Findings that the report
-/// does not list count for nothing.
+/// its [worst thread](hitm_model::Severity::worst_thread), because a rare victim is one too. Where its cost was measured
+/// for all of its compared threads and is lower, it is the measured share. Findings that the report does not list count
+/// for nothing.
 #[must_use]
 pub fn gate(report: &Report, fail_on: FailOn) -> bool {
     report
@@ -111,8 +113,14 @@ fn counts(finding: &Finding, fail_on: FailOn) -> bool {
         FailOn::FalseSharing(least) => (is_false_sharing(finding.verdict), least),
         FailOn::Any(least) => (is_unwanted(finding.verdict), least),
     };
-    let share = finding.severity.share().max(finding.severity.worst_thread);
-    verdict_counts && share >= least.0
+    verdict_counts && share(finding) >= least.0
+}
+
+/// The share of time that a finding takes at most. What was sampled is an upper bound, so that a measurement never raises
+/// it.
+fn share(finding: &Finding) -> f64 {
+    let sampled = finding.severity.share().max(finding.severity.worst_thread);
+    measured_share(finding).map_or(sampled, |measured| measured.min(sampled))
 }
 
 const fn is_false_sharing(verdict: Verdict) -> bool {

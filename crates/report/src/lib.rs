@@ -5,10 +5,13 @@
 
 #![forbid(unsafe_code)]
 
+mod causes;
 mod error;
 mod gate;
 mod json;
+mod measured;
 mod page;
+mod refusals;
 mod table;
 mod words;
 

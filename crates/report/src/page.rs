@@ -139,20 +139,26 @@ struct Word {
     space_before: bool,
 }
 
-/// `text` split at its blanks, but for those in a short command in backquotes.
+/// `text` split at its blanks, but for those in a short command in backquotes and in a short pair of brackets, as
+/// intervals have.
 fn unbroken(text: &str) -> Vec<&str> {
     let mut parts = Vec::new();
     let mut start = 0;
     let mut keep_until = 0;
     for (i, c) in text.char_indices() {
-        match c {
-            '`' if i >= keep_until => {
-                let length = text[i + 1..].find('`');
+        let closing = match c {
+            '`' => Some('`'),
+            '[' => Some(']'),
+            _ => None,
+        };
+        match closing {
+            Some(closing) if i >= keep_until => {
+                let length = text[i + 1..].find(closing);
                 if let Some(length) = length.filter(|&length| length <= 40) {
                     keep_until = i + 1 + length + 1;
                 }
             }
-            ' ' if i >= keep_until => {
+            None if c == ' ' && i >= keep_until => {
                 parts.push(&text[start..i]);
                 start = i + 1;
             }
@@ -161,6 +167,14 @@ fn unbroken(text: &str) -> Vec<&str> {
     }
     parts.push(&text[start..]);
     parts
+}
+
+/// Whether a line may not begin with `word` behind `before`: a number and its unit, a ratio and its interval.
+fn belongs_to(word: &str, before: &str) -> bool {
+    const UNITS: [&str; 6] = ["%", "ms", "GB/s", "KiB", "MiB", "GiB"];
+    let unit = word.trim_end_matches([',', ';', '.', ':', ')']);
+    (before.ends_with(|c: char| c.is_ascii_digit()) && UNITS.contains(&unit))
+        || (before.ends_with('×') && word.starts_with('['))
 }
 
 fn words(text: &[Span]) -> Vec<Word> {
@@ -186,18 +200,18 @@ fn words(text: &[Span]) -> Vec<Word> {
             space_before = false;
         }
     }
-    // A number and its unit, and a number and what it is of, stay together.
     let mut joined: Vec<Word> = Vec::new();
     for word in words {
-        let unit = matches!(word.pieces.as_slice(), [piece] if piece.text.starts_with('%'));
-        match joined.last_mut() {
-            Some(last) if unit => {
-                if let Some(number) = last.pieces.last_mut() {
-                    number.text.push(' ');
+        let first = word.pieces.first().map_or("", |piece| &piece.text);
+        let last = joined.last_mut().and_then(|word| word.pieces.last_mut());
+        match last.filter(|last| belongs_to(first, &last.text)) {
+            Some(last) => {
+                last.text.push(' ');
+                if let Some(joined) = joined.last_mut() {
+                    joined.pieces.extend(word.pieces);
                 }
-                last.pieces.extend(word.pieces);
             }
-            _ => joined.push(word),
+            None => joined.push(word),
         }
     }
     joined

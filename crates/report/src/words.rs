@@ -1,6 +1,8 @@
 //! Numbers and names as people read them.
 
-use hitm_model::{ExitStatus, SamplerKind, SourceFrame, SourceLine, ThreadGroup, Verdict};
+use hitm_model::{
+    ExitStatus, Interval, Nanos, SamplerKind, SourceFrame, SourceLine, Svma, ThreadGroup, Verdict,
+};
 
 /// `31,234`.
 pub(crate) fn count(n: u64) -> String {
@@ -29,6 +31,58 @@ pub(crate) fn percent(share: f64) -> String {
         p if p < 0.095 => format!("{p:.2} %"),
         p if p < 9.5 => format!("{p:.1} %"),
         p => format!("{p:.0} %"),
+    }
+}
+
+/// `2.8× [2.6, 3.0]`.
+pub(crate) fn interval(interval: Interval) -> String {
+    let Interval { ratio, low, high } = interval;
+    let number = |number| decimal(number, decimals(ratio));
+    format!("{}× [{}, {}]", number(ratio), number(low), number(high))
+}
+
+/// `2.8×`.
+pub(crate) fn times(ratio: f64) -> String {
+    format!("{}×", decimal(ratio, decimals(ratio)))
+}
+
+/// Two near 1, where they tell a cost from none.
+fn decimals(ratio: f64) -> usize {
+    match ratio {
+        ratio if ratio < 1.5 => 2,
+        ratio if ratio < 10.0 => 1,
+        _ => 0,
+    }
+}
+
+fn decimal(number: f64, decimals: usize) -> String {
+    match number {
+        number if number.is_finite() => format!("{number:.decimals$}"),
+        number if number > 0.0 => "∞".into(),
+        _ => "?".into(),
+    }
+}
+
+/// `0.04 s`, `1.2 s`: time that adds up.
+pub(crate) fn seconds(span: Nanos) -> String {
+    match span.as_secs_f64() {
+        0.0 => "0 s".into(),
+        s if s < 0.005 => "< 0.01 s".into(),
+        s if s < 0.095 => format!("{s:.2} s"),
+        s if s < 9.5 => format!("{s:.1} s"),
+        s => format!("{s:.0} s"),
+    }
+}
+
+/// `512 bytes`, `12 KiB`, `3.5 MiB`.
+pub(crate) fn size(bytes: u64) -> String {
+    const UNITS: [(u64, &str); 3] = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
+    match UNITS.into_iter().find(|(unit, _)| bytes >= *unit) {
+        None => counted(bytes, "byte"),
+        Some((unit, name)) => match bytes as f64 / unit as f64 {
+            n if n < 9.95 && !bytes.is_multiple_of(unit) => format!("{n:.1} {name}"),
+            n => format!("{n:.0} {name}"),
+        },
     }
 }
 
@@ -105,6 +159,21 @@ pub(crate) fn own_line(frames: &[SourceFrame]) -> Option<&SourceLine> {
         .iter()
         .find(|frame| !frame.is_library() && frame.line.is_some());
     own.or(frames.first()).and_then(|frame| frame.line.as_ref())
+}
+
+/// `worker, src/main.c:40`: the innermost function of the program's own, or an address in the file.
+pub(crate) fn spot(binary: &str, address: Svma, frames: &[SourceFrame]) -> String {
+    function_and_line(frames).unwrap_or_else(|| format!("{binary}+{address}"))
+}
+
+/// `worker, src/main.c:40`; `None` where nothing is known.
+pub(crate) fn function_and_line(frames: &[SourceFrame]) -> Option<String> {
+    let own = frames.iter().find(|frame| !frame.is_library());
+    let frame = own.or(frames.first())?;
+    Some(match own_line(frames) {
+        Some(line) => format!("{}, {}", frame.function, short_line(line)),
+        None => frame.function.clone(),
+    })
 }
 
 /// A source line by the last two parts of its path.

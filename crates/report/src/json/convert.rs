@@ -1,14 +1,16 @@
 //! From the model to the document. Nothing is computed here but shares.
 
 use hitm_model as model;
-use hitm_model::{AccessKinds, ExitStatus, RunMode, SourceLine};
+use hitm_model::{AccessKinds, ExitStatus, LineSize, RunMode, SourceLine};
 
 use super::JSON_VERSION;
+use super::convert_cost::{co_located, measured};
 use super::document::{
     Access, Advice, AdviceKind, Bytes, Caveat, Child, Communication, Confidence, Document,
     Evidence, Finding, Frame, Hex, Line, Machine, Mode, Object, ObjectKind, Participant, Run,
     Sampler, SamplerKind, SchemaName, Severity, Site, Source, Threads, Totals, Verdict,
 };
+use crate::measured::Joined;
 
 impl From<&model::Report> for Document {
     fn from(report: &model::Report) -> Self {
@@ -22,20 +24,29 @@ impl From<&model::Report> for Document {
             child: report.child.map(Child::from),
             line_size_bytes: report.line_size.bytes(),
             totals: Totals::from(&report.totals),
-            findings: all(&report.findings),
+            findings: report
+                .findings
+                .iter()
+                .map(|of| finding(of, report.line_size))
+                .collect(),
             findings_below_min_share: report.below_min_share,
             communication: all(&report.communication),
+            compared: report
+                .compared
+                .iter()
+                .map(|group| co_located(group, Joined::ByNothing, report.line_size))
+                .collect(),
             caveats: all(&report.caveats),
         }
     }
 }
 
-fn all<'a, From, To: std::convert::From<&'a From>>(from: &'a [From]) -> Vec<To> {
+pub(super) fn all<'a, From, To: std::convert::From<&'a From>>(from: &'a [From]) -> Vec<To> {
     from.iter().map(To::from).collect()
 }
 
 /// JSON has no other numbers.
-fn finite(share: f64) -> f64 {
+pub(super) fn finite(share: f64) -> f64 {
     if share.is_finite() { share } else { 0.0 }
 }
 
@@ -122,37 +133,40 @@ impl From<&model::Communication> for Communication {
     }
 }
 
-impl From<&model::Finding> for Finding {
-    fn from(finding: &model::Finding) -> Self {
-        Self {
-            fingerprint: finding.fingerprint.clone(),
-            verdict: match finding.verdict {
-                model::Verdict::FalseSharing => Verdict::FalseSharing,
-                model::Verdict::Mixed => Verdict::Mixed,
-                model::Verdict::TrueSharing => Verdict::TrueSharing,
-                model::Verdict::LockAndData => Verdict::LockAndData,
-                model::Verdict::Unproven => Verdict::Unproven,
-            },
-            one_way: finding.one_way,
-            objects: all(&finding.objects),
-            lines: all(&finding.lines),
-            participants: all(&finding.participants),
-            severity: Severity {
-                samples: finding.severity.samples,
-                thread_samples: finding.severity.thread_samples,
-                share: finding.severity.share(),
-                worst_thread_share: finite(finding.severity.worst_thread),
-            },
-            confidence: match finding.confidence {
-                model::Confidence::Low => Confidence::Low,
-                model::Confidence::Medium => Confidence::Medium,
-                model::Confidence::High => Confidence::High,
-            },
-            evidence: finding.evidence.iter().filter_map(evidence).collect(),
-            advice: Advice::from(&finding.advice),
-            next: finding.next.clone(),
-            caveats: all(&finding.caveats),
-        }
+fn finding(finding: &model::Finding, line_size: LineSize) -> Finding {
+    Finding {
+        fingerprint: finding.fingerprint.clone(),
+        verdict: match finding.verdict {
+            model::Verdict::FalseSharing => Verdict::FalseSharing,
+            model::Verdict::Mixed => Verdict::Mixed,
+            model::Verdict::TrueSharing => Verdict::TrueSharing,
+            model::Verdict::LockAndData => Verdict::LockAndData,
+            model::Verdict::Unproven => Verdict::Unproven,
+        },
+        one_way: finding.one_way,
+        objects: all(&finding.objects),
+        lines: all(&finding.lines),
+        participants: all(&finding.participants),
+        severity: Severity {
+            samples: finding.severity.samples,
+            thread_samples: finding.severity.thread_samples,
+            share: finding.severity.share(),
+            worst_thread_share: finite(finding.severity.worst_thread),
+        },
+        confidence: match finding.confidence {
+            model::Confidence::Low => Confidence::Low,
+            model::Confidence::Medium => Confidence::Medium,
+            model::Confidence::High => Confidence::High,
+        },
+        measured: measured(finding),
+        evidence: finding
+            .evidence
+            .iter()
+            .map(|of| evidence(of, line_size))
+            .collect(),
+        advice: Advice::from(&finding.advice),
+        next: finding.next.clone(),
+        caveats: all(&finding.caveats),
     }
 }
 
@@ -251,9 +265,9 @@ impl From<&SourceLine> for Source {
     }
 }
 
-fn evidence(evidence: &model::Evidence) -> Option<Evidence> {
+fn evidence(evidence: &model::Evidence, line_size: LineSize) -> Evidence {
     match evidence {
-        model::Evidence::Sampled(sampled) => Some(Evidence::Sampled {
+        model::Evidence::Sampled(sampled) => Evidence::Sampled {
             samples: sampled.samples,
             met: sampled.met,
             met_disjoint: sampled.met_disjoint,
@@ -261,9 +275,10 @@ fn evidence(evidence: &model::Evidence) -> Option<Evidence> {
             met_on_other_cpu: sampled.met_on_other_cpu,
             window_ns: sampled.window.0,
             plain_writes_only: sampled.plain_writes_only,
-        }),
-        // An origin that this version of the document has no name for.
-        _ => None,
+        },
+        model::Evidence::CoLocated(group) => {
+            Evidence::CoLocated(co_located(group, Joined::ByFinding, line_size))
+        }
     }
 }
 

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::JSON_VERSION;
+use super::cost::{CoLocated, Measured};
 
 /// What hitm found in one recording.
 #[derive(Serialize, JsonSchema)]
@@ -34,6 +35,8 @@ pub(super) struct Document {
     pub(super) findings_below_min_share: usize,
     /// Communication that is not listed as findings: one thread writes what others read.
     pub(super) communication: Vec<Communication>,
+    /// Threads that were compared apart and together though no listed finding joins them.
+    pub(super) compared: Vec<CoLocated>,
     /// What limits all of it.
     pub(super) caveats: Vec<Caveat>,
 }
@@ -175,6 +178,8 @@ pub(super) struct Finding {
     pub(super) participants: Vec<Participant>,
     /// What it costs at most.
     pub(super) severity: Severity,
+    /// What it costs as measured; null if it was not measured, or not of a thread that may be the one that pays.
+    pub(super) measured: Option<Measured>,
     /// How sure the verdict is.
     pub(super) confidence: Confidence,
     /// On what it rests.
@@ -374,6 +379,8 @@ pub(super) enum Evidence {
         /// Whether only plain writes meet, whose cost a store buffer may hide.
         plain_writes_only: bool,
     },
+    /// The running program, its threads put on one core for short windows.
+    CoLocated(CoLocated),
 }
 
 /// What to do about a finding.

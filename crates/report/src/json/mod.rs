@@ -4,6 +4,8 @@
 //! is generated from them, and docs/report.md explains each value.
 
 mod convert;
+mod convert_cost;
+mod cost;
 mod document;
 
 use std::io::{self, Write};

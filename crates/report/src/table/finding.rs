@@ -1,4 +1,5 @@
-//! One finding: in full where a repair may help, in short where none does.
+//! One finding, from its verdict down to what limits it: with all its parts where a repair may help, closer together
+//! where none does.
 
 use std::io;
 
@@ -8,75 +9,53 @@ use hitm_model::{
 
 use super::participants::{Letters, participants};
 use super::picture::picture;
-use super::{headline, label, verdict_style, worst_thread};
+use super::{headline, label, measured, repair_helps, verdict_style, worst_thread};
+use crate::measured::groups;
 use crate::page::{BOLD, DIM, Page, Span, TYPE_THIS, WARN, plain, span};
 use crate::words::{count, percent, verdict};
 
 /// Where the text of a labelled paragraph begins.
-const TEXT: usize = 15;
+pub(super) const TEXT: usize = 15;
 
 /// How many objects are described without `all`.
 const OBJECTS: usize = 4;
 
-pub(super) fn full(
+pub(super) fn finding(
     page: &mut Page<'_>,
     number: usize,
     finding: &Finding,
     line_size: LineSize,
     all: bool,
 ) -> io::Result<()> {
+    let in_full = repair_helps(finding.verdict);
     title(page, number, finding)?;
     objects(page, finding, all)?;
     if let Some(why) = why(finding.verdict) {
-        page.paragraph(&label("but"), TEXT, &[plain(why)])?;
+        let name = if in_full { "but" } else { "why not pad" };
+        page.paragraph(&label(name), TEXT, &[plain(why)])?;
     }
     advice(page, &finding.advice)?;
-    page.blank()?;
+    // Without a repair nobody needs to see where on the line things lie, and the parts stand closer.
+    let gap = |page: &mut Page<'_>| if in_full { page.blank() } else { Ok(()) };
+    gap(page)?;
     let letters = Letters::new(finding, all);
-    picture(page, finding, &letters, line_size, all)?;
-    page.blank()?;
-    participants(page, finding, &letters, all)?;
-    page.blank()?;
-    cost(page, finding)?;
-    confidence(page, finding)?;
-    caveats(page, finding)?;
-    next(page, finding)
-}
-
-pub(super) fn short(
-    page: &mut Page<'_>,
-    number: usize,
-    finding: &Finding,
-    line_size: LineSize,
-    all: bool,
-) -> io::Result<()> {
-    title(page, number, finding)?;
-    objects(page, finding, all)?;
-    if let Some(why) = why(finding.verdict) {
-        page.paragraph(&label("why not pad"), TEXT, &[plain(why)])?;
-    }
-    advice(page, &finding.advice)?;
-    let letters = Letters::new(finding, all);
-    if all {
+    if in_full || all {
         picture(page, finding, &letters, line_size, all)?;
     }
+    gap(page)?;
     participants(page, finding, &letters, all)?;
+    gap(page)?;
+    measured::of_finding(page, finding, all)?;
     cost(page, finding)?;
     confidence(page, finding)?;
     caveats(page, finding)?;
     next(page, finding)
 }
 
-/// `1. false sharing: COUNTS, at most 97 % of the participants' time`.
+/// `1. false sharing: COUNTS, costs 5.4× [5.1, 5.8]`, or what it costs at most.
 fn title(page: &mut Page<'_>, number: usize, finding: &Finding) -> io::Result<()> {
     let style = verdict_style(finding.verdict);
-    let mut cost = format!(
-        ", at most {} of the participants' time",
-        percent(finding.severity.share())
-    );
-    if let Some(worst) = worst_thread(finding) {
-        cost.push_str(&format!(", {worst}"));
-    }
+    let cost = measured::in_short(finding).unwrap_or_else(|| sampled_cost(finding));
     page.paragraph(
         &[span(BOLD, format!("{number}. "))],
         3,
@@ -84,9 +63,21 @@ fn title(page: &mut Page<'_>, number: usize, finding: &Finding) -> io::Result<()
             span(style, verdict(finding.verdict)),
             plain(": "),
             span(BOLD, headline(finding)),
-            plain(cost),
+            plain(format!(", {cost}")),
         ],
     )
+}
+
+/// `at most 53 % of the participants' time, 97 % of reader's`.
+fn sampled_cost(finding: &Finding) -> String {
+    let mut cost = format!(
+        "at most {} of the participants' time",
+        percent(finding.severity.share())
+    );
+    if let Some(worst) = worst_thread(finding) {
+        cost.push_str(&format!(", {worst}"));
+    }
+    cost
 }
 
 fn objects(page: &mut Page<'_>, finding: &Finding, all: bool) -> io::Result<()> {
@@ -137,8 +128,12 @@ fn object_line(object: &Object) -> Vec<Span> {
 
 fn cost(page: &mut Page<'_>, finding: &Finding) -> io::Result<()> {
     let severity = &finding.severity;
+    let as_sampled = match groups(finding).next() {
+        Some(_) => " as sampled",
+        None => "",
+    };
     let mut text = format!(
-        "at most {} of the participants' time: {} of their {} samples",
+        "at most {} of the participants' time{as_sampled}: {} of their {} samples",
         percent(severity.share()),
         count(severity.samples),
         count(severity.thread_samples)
@@ -154,7 +149,8 @@ fn confidence(page: &mut Page<'_>, finding: &Finding) -> io::Result<()> {
     for evidence in &finding.evidence {
         match evidence {
             Evidence::Sampled(sampled) => text.push_str(&format!(": {}", met(sampled))),
-            other => text.push_str(&format!(": {other:?}")),
+            // Of the cost, not of the verdict: it has paragraphs of its own.
+            Evidence::CoLocated(_) => {}
         }
     }
     page.paragraph(&label("confidence"), TEXT, &[plain(text)])

@@ -3,9 +3,13 @@
 //! The order is that of a reader in a hurry: what was run, what was found, then each finding from its verdict down to
 //! what limits it, and last the denominators of the whole run.
 
+mod basis;
+mod compared;
 mod finding;
+mod measured;
 mod participants;
 mod picture;
+mod progress;
 mod tail;
 
 use std::io::{self, Write};
@@ -49,18 +53,14 @@ pub fn table(report: &Report, options: &TableOptions<'_>, out: &mut impl Write) 
     let mut in_last_part = false;
     for (i, finding) in report.findings[..shown].iter().enumerate() {
         page.blank()?;
-        if repair_helps(finding.verdict) {
-            finding::full(page, i + 1, finding, line_size, options.all)?;
-        } else {
-            if !in_last_part {
-                in_last_part = true;
-                page.row(&[span(BOLD, "Sharing that no padding helps")])?;
-                page.blank()?;
-            }
-            finding::short(page, i + 1, finding, line_size, options.all)?;
+        if !repair_helps(finding.verdict) && !in_last_part {
+            in_last_part = true;
+            page.row(&[span(BOLD, "Sharing that no padding helps")])?;
+            page.blank()?;
         }
+        finding::finding(page, i + 1, finding, line_size, options.all)?;
     }
-    tail::tail(page, report, shown, options.recording)
+    tail::tail(page, report, shown, options)
 }
 
 /// Whether a layout could be better, or may be.
@@ -132,7 +132,8 @@ fn overview(page: &mut Page<'_>, findings: &[Finding]) -> io::Result<()> {
         return Ok(());
     }
     page.blank()?;
-    let costs: Vec<_> = findings.iter().map(at_most).collect();
+    let cost = |finding| measured::in_short(finding).unwrap_or_else(|| at_most(finding));
+    let costs: Vec<_> = findings.iter().map(cost).collect();
     let names: Vec<_> = findings.iter().map(headline).collect();
     let cost_width = costs.iter().map(|cost| cost.width()).max().unwrap_or(0);
     let name_width = names.iter().map(|name| name.width()).max().unwrap_or(0);

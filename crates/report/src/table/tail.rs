@@ -1,9 +1,11 @@
-//! After the findings: what is not listed, what limits the run, and the denominators.
+//! After the findings: threads compared without one, what is not listed, what limits the run, and the denominators.
 
 use std::io;
 
 use hitm_model::{Report, Totals, shell_word};
 
+use super::TableOptions;
+use super::compared::compared;
 use crate::page::{BOLD, DIM, Page, TYPE_THIS, WARN, plain, span};
 use crate::words::{count, counted, percent};
 
@@ -11,13 +13,20 @@ pub(super) fn tail(
     page: &mut Page<'_>,
     report: &Report,
     shown: usize,
-    recording: Option<&str>,
+    options: &TableOptions<'_>,
 ) -> io::Result<()> {
     page.blank()?;
     if report.findings.is_empty() {
         nothing(page, report)?;
     }
-    hidden(page, report, shown, recording)?;
+    if !report.compared.is_empty() {
+        if report.findings.is_empty() {
+            page.blank()?;
+        }
+        compared(page, &report.compared, report.line_size, options.all)?;
+        page.blank()?;
+    }
+    hidden(page, report, shown, options.recording)?;
     for caveat in &report.caveats {
         page.paragraph(&[span(WARN, "caveat ")], 7, &[plain(caveat.to_string())])?;
     }

@@ -3,6 +3,7 @@
 use hitm_model::{Caveat, Report, Severity, Verdict};
 use hitm_report::{FailOn, cannot_judge, gate};
 
+use crate::costs::with_high;
 use crate::reports;
 
 #[test]
@@ -86,6 +87,32 @@ fn the_least_share_is_met_by_all_or_by_one_thread() {
     check(4, 0.97, "any:5%", true);
     check(4, 0.97, "false-sharing:98%", false);
     check(0, 0.0, "any", true);
+}
+
+#[test]
+fn a_measured_cost_lowers_the_share_and_never_raises_it() {
+    let check = |sampled, highs, fail_on: &str, expected| {
+        let report = with_high(with(Verdict::FalseSharing, sampled, 0.0), highs);
+        assert_eq!(
+            gate(&report, fail_on.parse().unwrap()),
+            expected,
+            "{sampled} {highs:?} {fail_on}"
+        );
+    };
+    // 1 - 1 / 1.25 is a fifth of the time.
+    check(97, [Some(1.25), Some(1.02)], "false-sharing:19%", true);
+    check(97, [Some(1.25), Some(1.02)], "false-sharing:21%", false);
+    check(97, [Some(1.02), Some(1.25)], "any:21%", false);
+    check(97, [Some(0.9), Some(1.0)], "any:1%", false);
+    check(10, [Some(5.0), Some(5.0)], "any:11%", false);
+    check(10, [Some(5.0), Some(5.0)], "any:10%", true);
+    // A thread without a ratio may be the one that pays.
+    check(97, [Some(1.02), None], "any:50%", true);
+    check(97, [Some(f64::NAN), Some(1.0)], "any:50%", true);
+    check(97, [Some(f64::INFINITY), Some(1.0)], "any:97%", true);
+    // Without a least share it does not matter.
+    check(97, [Some(1.0), Some(1.0)], "any", true);
+    check(97, [Some(1.0), Some(1.0)], "false-sharing", true);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use hitm_model::Report;
 use hitm_report::{JSON_VERSION, json, json_schema};
 use serde_json::{Value, json};
 
-use crate::reports;
+use crate::{costs, reports};
 
 fn document(report: &Report) -> Value {
     let mut out = Vec::new();
@@ -164,6 +164,122 @@ fn numbers_and_names_are_those_of_the_report() {
         }),
     );
     check("/findings/0/advice/kind", json!("isolate-written"));
+}
+
+#[test]
+fn costs_are_those_of_the_report() {
+    let check = |report: &Report, pointer: &str, expected: Value| {
+        assert_eq!(
+            document(report).pointer(pointer),
+            Some(&expected),
+            "{pointer}"
+        );
+    };
+    let report = costs::rare_victim();
+    check(
+        &report,
+        "/findings/0/measured",
+        json!({ "judged": "costs", "ratio": 2.8, "low": 2.6, "high": 3.0 }),
+    );
+    let evidence = "/findings/0/evidence/1";
+    let check_evidence = |report: &Report, pointer: &str, expected| {
+        check(report, &format!("{evidence}{pointer}"), expected);
+    };
+    check_evidence(&report, "/origin", json!("co-located"));
+    check_evidence(&report, "/distance", json!("same-cache"));
+    check_evidence(&report, "/cpus", json!([0, 1]));
+    check_evidence(
+        &report,
+        "/windows",
+        json!({ "planned": 8, "apart": 7, "together": 7, "dropped": 2 }),
+    );
+    check_evidence(&report, "/outcome", json!("complete"));
+    check_evidence(&report, "/baseline", json!({ "low": 0.95, "high": 1.03 }));
+    check_evidence(&report, "/lost_ns", json!(1_234_000_000));
+    check_evidence(&report, "/threads/1/tid", json!(72));
+    check_evidence(&report, "/threads/1/no_cost", json!(null));
+    check_evidence(
+        &report,
+        "/threads/1/cost/measures/0",
+        json!({
+            "progress": {
+                "kind": "register",
+                "register": "rbx",
+                "binary": "prog",
+                "address": "0x1193",
+                "throughout": false,
+                "frames": [{ "function": "worker", "source": { "file": "src/main.c", "line": 40 } }]
+            },
+            "ratio": 2.8,
+            "low": 2.6,
+            "high": 3.0,
+            "dispersion": 0.021,
+            "steps": 1234,
+            "steady": 1180,
+            "named": null
+        }),
+    );
+    check_evidence(
+        &costs::two_measures(),
+        "/threads/0/cost/measures/1/progress",
+        json!({ "kind": "word", "name": "COUNTS[0].hits", "address": "0x5555555b0040" }),
+    );
+    check_evidence(&costs::true_sharing(), "/threads/0/tid", json!(null));
+    check_evidence(&costs::cheap(), "/threads/0/cost/judged", json!("nothing"));
+    check(&costs::waits(), "/findings/0/measured", json!(null));
+    check_evidence(&costs::waits(), "/threads/0/cost", json!(null));
+    check_evidence(
+        &costs::waits(),
+        "/threads/1/no_cost/waiting/thread",
+        json!("spawner"),
+    );
+    check(
+        &costs::waits(),
+        "/compared/0/threads/0/no_cost/waiting",
+        json!({ "kind": "sleeps", "thread": "queue", "share": 0.35, "switches_per_second": 1204.0 }),
+    );
+    check(&reports::array(), "/findings/0/measured", json!(null));
+    check(&reports::array(), "/compared", json!([]));
+}
+
+#[test]
+fn refusals_and_causes_are_words_with_a_sentence() {
+    let no_cost = |report: &Report| {
+        let document = document(report);
+        let of = document.pointer("/findings/0/evidence/1/threads/0/no_cost");
+        of.cloned().unwrap()
+    };
+    let check = |report: &Report, reason: &str, ends_in: &str| {
+        let no_cost = no_cost(report);
+        assert_eq!(no_cost["reason"], json!(reason));
+        let text = no_cost["text"].as_str().unwrap();
+        assert!(text.ends_with(ends_in), "{text}");
+    };
+    check(&costs::waits(), "they-wait", "(planned: `hitm compare`)");
+    check(
+        &costs::no_measure(),
+        "no-measure",
+        "`--progress SYMBOL` or `--progress FILE:LINE`",
+    );
+    check(&costs::noisy_machine(), "too-few-windows", "`--windows N`");
+    check(&costs::ended(), "ended", "`--windows N`, `--window MS`");
+    assert_eq!(no_cost(&costs::ended())["planned"], json!(16));
+
+    let compared = &document(&costs::noisy_machine())["compared"][0];
+    assert_eq!(compared["outcome"], json!("refused"));
+    assert_eq!(
+        compared["refused"],
+        compared["threads"][0]["no_cost"]["text"]
+    );
+
+    let cause = &document(&costs::neighbours())["compared"][0]["causes"][0];
+    assert_eq!(cause["kind"], json!("prefetcher"));
+    assert_eq!(cause["gap_bytes"], json!(512));
+    let text = cause["text"].as_str().unwrap();
+    assert!(
+        text.ends_with("separate them by 32 lines (2 KiB)"),
+        "{text}"
+    );
 }
 
 #[test]

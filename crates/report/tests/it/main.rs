@@ -2,9 +2,11 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod costs;
 mod gate;
 mod json;
 mod reports;
 mod table;
 mod table_120;
 mod table_80;
+mod table_cost;

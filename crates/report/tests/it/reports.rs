@@ -9,9 +9,9 @@ use hitm_model::{
     SamplerKind, Severity, Site, SourceFrame, SourceLine, Svma, ThreadGroup, Tid, Totals, Verdict,
 };
 
-/// Every report here, by name.
+/// Every report here and those with measured costs, by name.
 pub(crate) fn all() -> Vec<(&'static str, Report)> {
-    vec![
+    let mut all = vec![
         ("array", array()),
         ("adjacent globals", adjacent_globals()),
         ("mixed", mixed()),
@@ -23,7 +23,9 @@ pub(crate) fn all() -> Vec<(&'static str, Report)> {
         ("several", several()),
         ("empty", empty()),
         ("bare", bare()),
-    ]
+    ];
+    all.extend(crate::costs::all());
+    all
 }
 
 /// Eight threads, eight counters, one line.
