@@ -135,12 +135,12 @@ fn parse_caveat(path: &str, error: &BinaryError) -> Option<Caveat> {
     let path = path.to_owned();
     match error {
         BinaryError::NotElf | BinaryError::NotLinked { .. } => None,
-        BinaryError::Not64Bit | BinaryError::ForeignMachine { .. } => {
-            Some(Caveat::ForeignArchitecture {
-                path,
-                what: error.to_string(),
-            })
-        }
+        BinaryError::Not64Bit
+        | BinaryError::BigEndian { .. }
+        | BinaryError::ForeignMachine { .. } => Some(Caveat::ForeignArchitecture {
+            path,
+            what: error.to_string(),
+        }),
         _ => Some(Caveat::BinaryUnreadable {
             path,
             why: error.to_string(),

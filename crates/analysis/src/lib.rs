@@ -19,6 +19,7 @@ mod binaries;
 mod gather;
 mod group;
 mod judge;
+pub mod layout;
 mod library;
 mod lines;
 mod meet;

@@ -18,6 +18,12 @@ pub enum BinaryError {
         /// The number in its header.
         machine: u16,
     },
+    /// A program for a big-endian processor.
+    #[error("a big-endian ELF file (e_machine {machine}); hitm reads little-endian ones")]
+    BigEndian {
+        /// The number in its header.
+        machine: u16,
+    },
     /// An object file or a core dump: its addresses are not those of a process.
     #[error("neither a program nor a shared library (e_type {kind})")]
     NotLinked {

@@ -134,6 +134,18 @@ pub enum Caveat {
         /// How many address spaces.
         spaces: u64,
     },
+    /// A part of the debug information is in other files (split DWARF).
+    SplitDebugInfo {
+        /// The binary's file name.
+        binary: String,
+    },
+    /// The code of a binary is for a processor whose instructions hitm does not decode.
+    CodeNotDecoded {
+        /// The binary's file name.
+        binary: String,
+        /// The processor.
+        machine: String,
+    },
     /// The program was not a native 64-bit one that hitm can decode.
     ForeignArchitecture {
         /// Its path.
@@ -173,6 +185,8 @@ impl Caveat {
             Self::PlainWritesOnly => "plain-writes-only",
             Self::TookTurns { .. } => "took-turns",
             Self::SeveralProcesses { .. } => "several-processes",
+            Self::SplitDebugInfo { .. } => "split-debug-info",
+            Self::CodeNotDecoded { .. } => "code-not-decoded",
             Self::ForeignArchitecture { .. } => "foreign-architecture",
         }
     }
@@ -247,6 +261,14 @@ impl Caveat {
                 apart * 100.0
             ),
             Self::SeveralProcesses { spaces } => format!("{spaces} address spaces were seen"),
+            Self::SplitDebugInfo { binary } => {
+                format!("a part of the debug information of {binary} is in other files")
+            }
+            Self::CodeNotDecoded { binary, machine } => {
+                format!(
+                    "{binary} is for {machine}: its data and types were read, its code was not decoded"
+                )
+            }
             Self::ForeignArchitecture { path, what } => format!("{path} is {what}"),
         }
     }
@@ -288,6 +310,8 @@ impl Caveat {
                 "the program forked or executed others; lines that processes share through shared memory are not looked for"
                     .into()
             }
+            Self::SplitDebugInfo { .. } => "it was built with -gsplit-dwarf; the types in .dwo files are not read".into(),
+            Self::CodeNotDecoded { .. } => "hitm decodes the instructions of x86-64 only".into(),
             Self::ForeignArchitecture { .. } => "hitm decodes 64-bit x86 ELF programs only".into(),
         }
     }
@@ -338,6 +362,8 @@ impl Caveat {
             }
             Self::TookTurns { .. } => "see what they wait for; then run it on an idle machine with enough processors".into(),
             Self::SeveralProcesses { .. } => "attach to one process: `hitm attach PID`".into(),
+            Self::SplitDebugInfo { .. } => "build it without -gsplit-dwarf".into(),
+            Self::CodeNotDecoded { .. } => "build it for x86-64 to have its code looked at too".into(),
             Self::ForeignArchitecture { .. } => "build it for x86-64 Linux".into(),
         }
     }

@@ -10,6 +10,7 @@ mod address;
 mod caveat;
 mod cost;
 mod finding;
+mod layout;
 mod line;
 mod machine;
 mod recording;
@@ -31,6 +32,10 @@ pub use cost::{
 pub use finding::{
     Advice, AdviceKind, Confidence, Evidence, Finding, LineView, Object, ObjectKind, Participant,
     Sampled, Severity, Site, ThreadGroup, Verdict,
+};
+pub use layout::{
+    ArrayView, DataObject, Focus, LineMap, MapLine, MapPart, MapSection, RowRole, TypePlacement,
+    TypeRow, TypeView, VariantView,
 };
 pub use line::{ByteRange, LineAddress, LineSize, LineSizeError};
 pub use machine::Machine;

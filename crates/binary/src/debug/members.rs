@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use gimli::{AttributeValue, Operation};
 
 use super::types::{Member, Record, Variant};
-use super::units::{Die, DieId, MOST_STEPS, Units};
+use super::units::{Die, DieId, MOST_STEPS, Units, Value};
 
 /// More members than this are not read.
 const MOST_MEMBERS: usize = 1 << 16;
@@ -73,7 +73,10 @@ fn variants(part: &Die<'_, '_>, record: &mut Record) {
                     members.extend(member(&child));
                     ControlFlow::Continue(())
                 });
-                record.variants.push(Variant { members });
+                record.variants.push(Variant {
+                    members,
+                    value: child.value(gimli::DW_AT_discr_value).and_then(number),
+                });
             }
             _ => {}
         }
@@ -82,6 +85,12 @@ fn variants(part: &Die<'_, '_>, record: &mut Record) {
             _ => ControlFlow::Break(()),
         }
     });
+}
+
+/// A discriminant's value: without a sign where the form leaves that open.
+fn number(value: Value<'_>) -> Option<i128> {
+    let unsigned = value.udata_value().map(i128::from);
+    unsigned.or_else(|| value.sdata_value().map(i128::from))
 }
 
 /// A member that has a place in its record: neither a static one nor a virtual base class, whose place varies.
@@ -110,6 +119,7 @@ fn member(die: &Die<'_, '_>) -> Option<Member> {
         ty,
         offset,
         bits,
+        align: die.number(gimli::DW_AT_alignment),
         base_class: die.tag() == gimli::DW_TAG_inheritance,
         discriminant: false,
     })

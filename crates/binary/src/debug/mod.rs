@@ -5,15 +5,19 @@
 //! debug information gives less, never a panic and never an endless search: every walk has a limit.
 
 mod aggregates;
+mod catalog;
 mod frames;
 mod globals;
 mod index;
+mod layouts;
 mod location;
 mod members;
 mod names;
 mod origin;
 mod outline;
 mod path;
+mod places;
+mod scan;
 mod types;
 mod units;
 mod variables;
@@ -33,8 +37,11 @@ use index::Index;
 use units::{DieId, Units};
 
 pub use aggregates::Aggregate;
+pub use catalog::{Catalog, CatalogEntry};
 pub use globals::{Global, Origin};
+pub use layouts::{BitRange, LayoutMember, LayoutVariant, MemberRole, TypeKind, TypeLayout};
 pub use path::{ArrayStep, Container, FieldPath};
+pub use places::Place;
 pub use variables::{FramePlace, FrameVariable, PointerVariable};
 
 /// A type of the program. Types are repeated in each unit that uses them: two ids may mean one type.
@@ -45,6 +52,8 @@ pub struct TypeId(DieId);
 pub struct DebugInfo<'i> {
     image: &'i Image<'i>,
     units: Units<'i>,
+    /// Whether each unit is read for itself, without an index of all.
+    local: bool,
     lines: Option<addr2line::Context<Slice<'i>>>,
     index: OnceCell<Index>,
     types: RefCell<FxHashMap<DieId, Option<Rc<types::Type>>>>,
@@ -96,6 +105,7 @@ impl<'i> DebugInfo<'i> {
         Self {
             image,
             units,
+            local: false,
             lines,
             index: OnceCell::new(),
             types: RefCell::default(),

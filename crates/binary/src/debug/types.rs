@@ -59,6 +59,8 @@ pub(super) struct Member {
     pub(super) offset: u64,
     /// First bit, from the start of the record, and number of bits.
     pub(super) bits: Option<(u64, u64)>,
+    /// The alignment that the source asks for, in bytes.
+    pub(super) align: Option<u64>,
     pub(super) base_class: bool,
     /// The number that tells which variant of an enumeration it is.
     pub(super) discriminant: bool,
@@ -67,6 +69,8 @@ pub(super) struct Member {
 #[derive(Debug)]
 pub(super) struct Variant {
     pub(super) members: Vec<Member>,
+    /// The discriminant that means it; `None` for the one that all other values mean.
+    pub(super) value: Option<i128>,
 }
 
 impl<'i> DebugInfo<'i> {
@@ -138,8 +142,9 @@ impl<'i> DebugInfo<'i> {
         for _ in 0..MOST_STEPS {
             let ty = self.ty(at)?;
             match (&ty.shape, ty.size) {
-                (Shape::Alias(_, target), _) => at = (*target)?,
+                // An atomic structure may be larger than what it is made of.
                 (_, Some(size)) => return size.checked_mul(factor),
+                (Shape::Alias(_, target), None) => at = (*target)?,
                 (
                     Shape::Array {
                         element,
@@ -211,7 +216,7 @@ impl<'i> DebugInfo<'i> {
         if let Some(by_signature) = die.target(gimli::DW_AT_signature) {
             return (by_signature != die.id()).then_some(by_signature);
         }
-        if !die.flag(gimli::DW_AT_declaration) {
+        if !die.flag(gimli::DW_AT_declaration) || self.local {
             return None;
         }
         let path = self.qualified(die);
@@ -302,6 +307,7 @@ impl<'i> DebugInfo<'i> {
 
     fn record_name(&self, id: DieId, ty: &Type, name: &str, path: &str) -> String {
         match ty.language {
+            Language::Rust if self.local => self.readable(name, ty.language),
             Language::Rust if self.is_standard(id, ty) => self.readable(name, ty.language),
             // A variant or a closure says nothing without what it is of.
             Language::Rust if !name.starts_with('{') && self.index().is_unambiguous(path, name) => {

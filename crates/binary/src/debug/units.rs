@@ -90,11 +90,26 @@ impl<'i> Units<'i> {
         }
     }
 
+    /// The number of a unit's first byte.
+    pub(super) fn start_of(header: &UnitHeader<Slice<'i>>) -> Option<u64> {
+        match (header.debug_info_offset(), header.debug_types_offset()) {
+            (Some(offset), _) => Some(offset.0 as u64),
+            (_, Some(offset)) => Some(offset.0 as u64 | TYPES),
+            _ => None,
+        }
+    }
+
+    /// Gives back the memory of all units that were parsed.
+    pub(super) fn forget(&mut self) {
+        for lazy in &mut self.units {
+            lazy.unit.take();
+            lazy.outline.take();
+        }
+    }
+
     fn add(&mut self, header: UnitHeader<Slice<'i>>) {
-        let start = match (header.debug_info_offset(), header.debug_types_offset()) {
-            (Some(offset), _) => offset.0 as u64,
-            (_, Some(offset)) => offset.0 as u64 | TYPES,
-            _ => return,
+        let Some(start) = Self::start_of(&header) else {
+            return;
         };
         if let UnitType::Type {
             type_signature,

@@ -15,6 +15,7 @@ pub(crate) type Section = SectionHeader64<LE>;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Elf<'d> {
     pub(crate) bytes: &'d [u8],
+    pub(crate) machine: elf::Machine,
     pub(crate) segments: &'d [Segment],
     pub(crate) sections: Option<SectionTable<'d, Header>>,
     pub(crate) damage: Option<&'static str>,
@@ -23,6 +24,16 @@ pub(crate) struct Elf<'d> {
 impl<'d> Elf<'d> {
     /// The program headers must be readable; without section headers there is less information.
     pub(crate) fn parse(bytes: &'d [u8]) -> Result<Self, BinaryError> {
+        let elf = Self::parse_any_machine(bytes)?;
+        if elf.machine != elf::EM_X86_64 {
+            let machine = elf.machine.0;
+            return Err(BinaryError::ForeignMachine { machine });
+        }
+        Ok(elf)
+    }
+
+    /// As [`Elf::parse`], of any 64-bit little-endian machine.
+    pub(crate) fn parse_any_machine(bytes: &'d [u8]) -> Result<Self, BinaryError> {
         let Some(ident) = bytes.get(..20) else {
             return Err(BinaryError::NotElf);
         };
@@ -42,8 +53,8 @@ impl<'d> Elf<'d> {
             }
         };
         let (kind, machine) = (half(16), half(18));
-        if machine != elf::EM_X86_64.0 || !little {
-            return Err(BinaryError::ForeignMachine { machine });
+        if !little {
+            return Err(BinaryError::BigEndian { machine });
         }
         if kind != elf::ET_EXEC.0 && kind != elf::ET_DYN.0 {
             return Err(BinaryError::NotLinked { kind });
@@ -56,6 +67,7 @@ impl<'d> Elf<'d> {
         let sections = header.sections(LE, bytes);
         Ok(Self {
             bytes,
+            machine: elf::Machine(machine),
             segments,
             damage: sections.is_err().then_some("section headers"),
             sections: sections.ok().filter(|table| !table.is_empty()),

@@ -5,16 +5,18 @@
 
 mod elf;
 mod identity;
+mod inventory;
 mod names;
 mod sections;
 mod symbols;
 mod unwind;
 
+use std::fmt;
 use std::sync::OnceLock;
 
 use hitm_model::{Avma, Bias, BuildId, Mapping, MappingKind, Svma, SvmaRange};
 use object::LittleEndian as LE;
-use object::elf::{PF_W, PT_TLS};
+use object::elf::{EM_AARCH64, EM_X86_64, PF_W, PT_TLS};
 use object::read::elf::ProgramHeader;
 
 use crate::BinaryError;
@@ -23,6 +25,7 @@ use elf::{Elf, Segment};
 use symbols::{Elves, SymbolIndex};
 
 pub use identity::content_id;
+pub use inventory::SectionInfo;
 pub(crate) use names::{demangle, split_suffix};
 use sections::Inflated;
 pub(crate) use sections::Slice;
@@ -40,6 +43,27 @@ pub struct Image<'d> {
     inflated: OnceLock<Inflated>,
     level: OnceLock<DebugLevel>,
     long_jumps: OnceLock<LongJumps>,
+}
+
+/// What kind of processor a file is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ImageMachine {
+    /// 64-bit x86, whose instructions hitm decodes.
+    X86_64,
+    /// 64-bit Arm.
+    Aarch64,
+    /// Another one, by its number in the header.
+    Other(u16),
+}
+
+impl fmt::Display for ImageMachine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::X86_64 => f.write_str("x86-64"),
+            Self::Aarch64 => f.write_str("aarch64"),
+            Self::Other(number) => write!(f, "e_machine {number}"),
+        }
+    }
 }
 
 /// How much a binary tells about its source.
@@ -93,14 +117,37 @@ impl<'d> Image<'d> {
     /// If the bytes are not a 64-bit x86-64 ELF file with readable program headers. Other damage leaves less
     /// information: see [`Image::damage`].
     pub fn parse(bytes: &'d [u8]) -> Result<Self, BinaryError> {
-        Ok(Self {
-            elf: Elf::parse(bytes)?,
+        Ok(Self::of(Elf::parse(bytes)?))
+    }
+
+    /// As [`Image::parse`], of any 64-bit little-endian machine: for sections, symbols and types, whose meaning does not
+    /// hang on the processor. [`Image::machine`] tells whether the code can be decoded too.
+    ///
+    /// # Errors
+    /// As [`Image::parse`].
+    pub fn parse_any_machine(bytes: &'d [u8]) -> Result<Self, BinaryError> {
+        Ok(Self::of(Elf::parse_any_machine(bytes)?))
+    }
+
+    fn of(elf: Elf<'d>) -> Self {
+        Self {
+            elf,
             separate: None,
             symbols: OnceLock::new(),
             inflated: OnceLock::new(),
             level: OnceLock::new(),
             long_jumps: OnceLock::new(),
-        })
+        }
+    }
+
+    /// What kind of processor it is for.
+    #[must_use]
+    pub fn machine(&self) -> ImageMachine {
+        match self.elf.machine {
+            EM_X86_64 => ImageMachine::X86_64,
+            EM_AARCH64 => ImageMachine::Aarch64,
+            other => ImageMachine::Other(other.0),
+        }
     }
 
     /// Adds the separate debug file of the same build: its symbols and debug information are used where the binary has
@@ -109,7 +156,7 @@ impl<'d> Image<'d> {
     /// # Errors
     /// If it is not a readable ELF file, or its build-id is not the binary's.
     pub fn with_debug(self, separate: &'d [u8]) -> Result<Self, BinaryError> {
-        let debug = Elf::parse(separate)?;
+        let debug = Elf::parse_any_machine(separate)?;
         let (expected, found) = (self.elf.build_id(), debug.build_id());
         if expected.is_none() || expected != found {
             let owned = |id: Option<&[u8]>| id.map(|id| BuildId(id.to_vec()));

@@ -158,6 +158,31 @@ impl SymbolIndex {
         Some((entry.start, entry.size))
     }
 
+    /// All sized symbols in address order, one for each stretch of memory: the best-ranked of those that name the same.
+    pub(crate) fn all(&self, elves: Elves<'_, '_>, wanted: SymbolKind) -> Vec<Symbol> {
+        let sorted = match wanted {
+            SymbolKind::ThreadLocal => &self.thread_local,
+            _ => &self.addressed,
+        };
+        let sized = sorted
+            .entries
+            .iter()
+            .filter(|entry| entry.kind == wanted && entry.rank < 3 && entry.size > 0);
+        let mut last = (u64::MAX, 0);
+        let mut found = Vec::new();
+        for entry in sized {
+            // Within one start, entries are in the order of rank.
+            if last == (entry.start, entry.size) {
+                continue;
+            }
+            if let Some(symbol) = self.symbol(elves, entry) {
+                last = (entry.start, entry.size);
+                found.push(symbol);
+            }
+        }
+        found
+    }
+
     pub(crate) fn thread_local_at(&self, elves: Elves<'_, '_>, offset: u64) -> Option<Symbol> {
         self.symbol(elves, self.thread_local.covering(offset, |_| true)?)
     }
