@@ -77,6 +77,16 @@ pub(crate) fn groups(finding: &Finding) -> impl Iterator<Item = &CoLocated> + Cl
         })
 }
 
+/// The other findings of the same threads, as indexes: the ratio is what all of them cost together.
+pub(crate) fn companions(findings: &[Finding], at: usize) -> Vec<usize> {
+    let same = |other: &Finding| {
+        groups(&findings[at]).any(|group| groups(other).any(|theirs| theirs == group))
+    };
+    (0..findings.len())
+        .filter(|&other| other != at && same(&findings[other]))
+        .collect()
+}
+
 /// The share of the worst thread's time that its sharing takes, from 0 to 1, by the upper ends of the intervals.
 ///
 /// `None` where a thread has no ratio: then nothing is known to be cheap.

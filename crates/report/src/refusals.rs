@@ -42,7 +42,7 @@ fn ended(done: u32, planned: u32, outcome: &GroupOutcome, joined: Joined) -> Str
         Joined::ByNothing => ", no number",
     };
     let mend = match outcome {
-        GroupOutcome::TimeOver => "ask for fewer or shorter ones: `--windows N`, `--window MS`",
+        GroupOutcome::TimeOver => "give it more time: `--budget SECONDS`",
         GroupOutcome::Interrupted => "let it finish",
         GroupOutcome::Complete | GroupOutcome::ThreadEnded | GroupOutcome::Refused(_) => {
             "give the program more work, or ask for fewer or shorter ones: `--windows N`, `--window MS`"

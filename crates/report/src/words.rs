@@ -163,7 +163,16 @@ pub(crate) fn own_line(frames: &[SourceFrame]) -> Option<&SourceLine> {
 
 /// `worker, src/main.c:40`: the innermost function of the program's own, or an address in the file.
 pub(crate) fn spot(binary: &str, address: Svma, frames: &[SourceFrame]) -> String {
-    function_and_line(frames).unwrap_or_else(|| format!("{binary}+{address}"))
+    function_and_line(frames).unwrap_or_else(|| in_file(binary, address))
+}
+
+/// `prog+0x1193`.
+pub(crate) fn in_file(binary: &str, address: Svma) -> String {
+    if binary.is_empty() {
+        "code of no file".into()
+    } else {
+        format!("{binary}+{address}")
+    }
 }
 
 /// `worker, src/main.c:40`; `None` where nothing is known.

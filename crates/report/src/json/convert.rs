@@ -24,10 +24,8 @@ impl From<&model::Report> for Document {
             child: report.child.map(Child::from),
             line_size_bytes: report.line_size.bytes(),
             totals: Totals::from(&report.totals),
-            findings: report
-                .findings
-                .iter()
-                .map(|of| finding(of, report.line_size))
+            findings: (0..report.findings.len())
+                .map(|at| finding(report, at))
                 .collect(),
             findings_below_min_share: report.below_min_share,
             communication: all(&report.communication),
@@ -133,7 +131,9 @@ impl From<&model::Communication> for Communication {
     }
 }
 
-fn finding(finding: &model::Finding, line_size: LineSize) -> Finding {
+/// The finding of `report` with the index `at`.
+fn finding(report: &model::Report, at: usize) -> Finding {
+    let finding = &report.findings[at];
     Finding {
         fingerprint: finding.fingerprint.clone(),
         verdict: match finding.verdict {
@@ -158,11 +158,11 @@ fn finding(finding: &model::Finding, line_size: LineSize) -> Finding {
             model::Confidence::Medium => Confidence::Medium,
             model::Confidence::High => Confidence::High,
         },
-        measured: measured(finding),
+        measured: measured(&report.findings, at),
         evidence: finding
             .evidence
             .iter()
-            .map(|of| evidence(of, line_size))
+            .map(|of| evidence(of, report.line_size))
             .collect(),
         advice: Advice::from(&finding.advice),
         next: finding.next.clone(),

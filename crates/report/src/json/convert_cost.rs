@@ -22,9 +22,14 @@ fn ratio(ratio: f64) -> f64 {
     }
 }
 
-pub(super) fn measured(finding: &model::Finding) -> Option<Measured> {
-    let measured = measured::measured(measured::groups(finding))?;
+/// Of the finding with the index `at`.
+pub(super) fn measured(findings: &[model::Finding], at: usize) -> Option<Measured> {
+    let measured = measured::measured(measured::groups(&findings[at]))?;
     Some(Measured {
+        together_with: measured::companions(findings, at)
+            .into_iter()
+            .map(|other| findings[other].fingerprint.clone())
+            .collect(),
         judged: Judged::from(measured.judged),
         ratio: ratio(measured.ratio.ratio),
         low: ratio(measured.ratio.low),

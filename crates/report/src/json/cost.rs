@@ -10,6 +10,8 @@ use super::document::{Frame, Hex};
 pub(super) struct Measured {
     /// What the number is.
     pub(super) judged: Judged,
+    /// The fingerprints of other findings of the same threads: the ratio is what all of them cost together.
+    pub(super) together_with: Vec<String>,
     /// The highest ratio of its threads: speed without the sharing over speed with it.
     pub(super) ratio: f64,
     /// The lower end of its interval.

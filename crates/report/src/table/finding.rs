@@ -4,7 +4,7 @@
 use std::io;
 
 use hitm_model::{
-    Advice, AdviceKind, Evidence, Finding, LineSize, Object, ObjectKind, Sampled, Verdict,
+    Advice, AdviceKind, Evidence, Finding, Object, ObjectKind, Report, Sampled, Verdict,
 };
 
 use super::participants::{Letters, participants};
@@ -20,15 +20,16 @@ pub(super) const TEXT: usize = 15;
 /// How many objects are described without `all`.
 const OBJECTS: usize = 4;
 
+/// The finding of `report` with the index `at`.
 pub(super) fn finding(
     page: &mut Page<'_>,
-    number: usize,
-    finding: &Finding,
-    line_size: LineSize,
+    report: &Report,
+    at: usize,
     all: bool,
 ) -> io::Result<()> {
+    let finding = &report.findings[at];
     let in_full = repair_helps(finding.verdict);
-    title(page, number, finding)?;
+    title(page, &report.findings, at)?;
     objects(page, finding, all)?;
     if let Some(why) = why(finding.verdict) {
         let name = if in_full { "but" } else { "why not pad" };
@@ -40,12 +41,12 @@ pub(super) fn finding(
     gap(page)?;
     let letters = Letters::new(finding, all);
     if in_full || all {
-        picture(page, finding, &letters, line_size, all)?;
+        picture(page, finding, &letters, report.line_size, all)?;
     }
     gap(page)?;
     participants(page, finding, &letters, all)?;
     gap(page)?;
-    measured::of_finding(page, finding, all)?;
+    measured::of_finding(page, &report.findings, at, all)?;
     cost(page, finding)?;
     confidence(page, finding)?;
     caveats(page, finding)?;
@@ -53,11 +54,12 @@ pub(super) fn finding(
 }
 
 /// `1. false sharing: COUNTS, costs 5.4× [5.1, 5.8]`, or what it costs at most.
-fn title(page: &mut Page<'_>, number: usize, finding: &Finding) -> io::Result<()> {
+fn title(page: &mut Page<'_>, findings: &[Finding], at: usize) -> io::Result<()> {
+    let finding = &findings[at];
     let style = verdict_style(finding.verdict);
-    let cost = measured::in_short(finding).unwrap_or_else(|| sampled_cost(finding));
+    let cost = measured::in_short(findings, at).unwrap_or_else(|| sampled_cost(finding));
     page.paragraph(
-        &[span(BOLD, format!("{number}. "))],
+        &[span(BOLD, format!("{}. ", at + 1))],
         3,
         &[
             span(style, verdict(finding.verdict)),

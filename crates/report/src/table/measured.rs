@@ -10,8 +10,8 @@ use hitm_model::{CoLocated, CoreDistance, Cost, Finding, NoCost, ThreadCost, Ver
 use super::basis::basis;
 use super::finding::TEXT;
 use super::progress::{by, in_full};
-use super::{label, repair_helps};
-use crate::measured::{Joined, Judged, groups, judge, measured, with_cost};
+use super::{headline, label, repair_helps};
+use crate::measured::{Joined, Judged, companions, groups, judge, measured, with_cost};
 use crate::page::{BOLD, DIM, Page, Span, plain, span};
 use crate::refusals::{refusal, unfinished};
 use crate::words::{count, interval, percent, some_of};
@@ -22,20 +22,36 @@ const THREADS: usize = 4;
 /// A split is told from this share of the lesser part on: below, an estimate says nothing.
 const SPLIT: f64 = 0.05;
 
-/// `costs 5.4× [5.1, 5.8]`, in place of what it costs at most.
-pub(super) fn in_short(finding: &Finding) -> Option<String> {
-    let measured = measured(groups(finding))?;
+/// From this part on the same bytes on, true sharing is all there is: the analysis calls less of it mixed, or another
+/// finding has the rest.
+const ALL_TRUE: f64 = 0.8;
+
+/// `costs 5.4× [5.1, 5.8]`, in place of what it costs at most; of the finding with the index `at`.
+pub(super) fn in_short(findings: &[Finding], at: usize) -> Option<String> {
+    let measured = measured(groups(&findings[at]))?;
     let ratio = interval(measured.ratio);
     Some(match measured.judged {
-        Judged::Costs => format!("costs {ratio}"),
+        Judged::Costs => {
+            let others = companions(findings, at).into_iter();
+            let others: Vec<_> = others.map(|other| (other + 1).to_string()).collect();
+            match some_of(others.iter().map(String::as_str), 3) {
+                none if none.is_empty() => format!("costs {ratio}"),
+                others => format!("costs {ratio} together with {others}"),
+            }
+        }
         Judged::WithinNoise => format!("a cost within the noise ({ratio})"),
         Judged::Nothing => format!("no measurable cost ({ratio})"),
     })
 }
 
-/// The paragraphs of a finding.
-pub(super) fn of_finding(page: &mut Page<'_>, finding: &Finding, all: bool) -> io::Result<()> {
-    let groups: Vec<_> = groups(finding).collect();
+/// The paragraphs of the finding with the index `at`.
+pub(super) fn of_finding(
+    page: &mut Page<'_>,
+    findings: &[Finding],
+    at: usize,
+    all: bool,
+) -> io::Result<()> {
+    let groups: Vec<_> = groups(&findings[at]).collect();
     if groups.is_empty() {
         return Ok(());
     }
@@ -44,14 +60,14 @@ pub(super) fn of_finding(page: &mut Page<'_>, finding: &Finding, all: bool) -> i
         text.matrix(&groups)?;
         if all {
             // Each row has had its own.
-            return text.meaning(finding, &groups);
+            return text.meaning(findings, at);
         }
     } else {
         for group in &groups {
             text.group(group)?;
         }
     }
-    text.meaning(finding, &groups)?;
+    text.meaning(findings, at)?;
     text.basis(&groups)
 }
 
@@ -244,11 +260,11 @@ impl<'p, 'out> Text<'p, 'out> {
         Ok(())
     }
 
-    fn meaning(&mut self, finding: &Finding, groups: &[&CoLocated]) -> io::Result<()> {
-        match meaning(finding, groups) {
-            Some(meaning) => self.line(&[plain(meaning)]),
-            None => Ok(()),
+    fn meaning(&mut self, findings: &[Finding], at: usize) -> io::Result<()> {
+        for meaning in meaning(findings, at) {
+            self.line(&[plain(meaning)])?;
         }
+        Ok(())
     }
 
     fn basis(&mut self, groups: &[&CoLocated]) -> io::Result<()> {
@@ -347,23 +363,45 @@ fn others(thread: &ThreadCost, group: &CoLocated) -> String {
 }
 
 /// What a repair of the layout can gain of it.
-fn meaning(finding: &Finding, groups: &[&CoLocated]) -> Option<String> {
-    match measured(groups.iter().copied())?.judged {
-        Judged::Costs => what_stays(finding, groups),
-        Judged::Nothing if repair_helps(finding.verdict) => {
-            Some("shared and cheap: a repair of the layout gains these threads nothing".into())
+fn meaning(findings: &[Finding], at: usize) -> Vec<String> {
+    let finding = &findings[at];
+    match measured(groups(finding)).map(|measured| measured.judged) {
+        Some(Judged::Costs) => {
+            let others = companions(findings, at);
+            let stays = what_stays(finding);
+            of_what_else(findings, &others)
+                .into_iter()
+                .chain(stays)
+                .collect()
         }
-        Judged::Nothing | Judged::WithinNoise => None,
+        Some(Judged::Nothing) if repair_helps(finding.verdict) => {
+            vec!["shared and cheap: a repair of the layout gains these threads nothing".into()]
+        }
+        _ => Vec::new(),
     }
 }
 
+/// What these threads share besides.
+fn of_what_else(findings: &[Finding], others: &[usize]) -> Option<String> {
+    let names: Vec<_> = others
+        .iter()
+        .map(|&other| format!("{} (finding {})", headline(&findings[other]), other + 1))
+        .collect();
+    (!names.is_empty()).then(|| {
+        format!(
+            "the same threads share {} as well: the ratio is what all of it costs together",
+            some_of(names.iter().map(String::as_str), 3)
+        )
+    })
+}
+
 /// How much of the cost no layout changes.
-fn what_stays(finding: &Finding, groups: &[&CoLocated]) -> Option<String> {
+fn what_stays(finding: &Finding) -> Option<String> {
+    let estimate = groups(finding).find_map(|group| group.split);
+    let estimate = estimate.map(|split| split.true_sharing);
     let same_bytes = match finding.verdict {
-        Verdict::TrueSharing => 1.0,
-        Verdict::FalseSharing | Verdict::Mixed | Verdict::LockAndData | Verdict::Unproven => {
-            groups.iter().find_map(|group| group.split)?.true_sharing
-        }
+        Verdict::TrueSharing if estimate.is_none_or(|part| part >= ALL_TRUE) => 1.0,
+        _ => estimate?,
     };
     if same_bytes > 1.0 - SPLIT {
         Some("all of the cost is on the same bytes and stays whatever the layout".into())

@@ -48,8 +48,7 @@ pub fn table(report: &Report, options: &TableOptions<'_>, out: &mut impl Write) 
         Some(top) if !options.all => report.findings.len().min(top),
         _ => report.findings.len(),
     };
-    overview(page, &report.findings[..shown])?;
-    let line_size = report.line_size;
+    overview(page, &report.findings, shown)?;
     let mut in_last_part = false;
     for (i, finding) in report.findings[..shown].iter().enumerate() {
         page.blank()?;
@@ -58,7 +57,7 @@ pub fn table(report: &Report, options: &TableOptions<'_>, out: &mut impl Write) 
             page.row(&[span(BOLD, "Sharing that no padding helps")])?;
             page.blank()?;
         }
-        finding::finding(page, i + 1, finding, line_size, options.all)?;
+        finding::finding(page, report, i, options.all)?;
     }
     tail::tail(page, report, shown, options)
 }
@@ -127,13 +126,14 @@ fn sampled_by(info: &SamplerInfo) -> String {
 }
 
 /// Where there are several findings: one line each, before any detail.
-fn overview(page: &mut Page<'_>, findings: &[Finding]) -> io::Result<()> {
-    if findings.len() < 2 {
+fn overview(page: &mut Page<'_>, all: &[Finding], shown: usize) -> io::Result<()> {
+    if shown < 2 {
         return Ok(());
     }
     page.blank()?;
-    let cost = |finding| measured::in_short(finding).unwrap_or_else(|| at_most(finding));
-    let costs: Vec<_> = findings.iter().map(cost).collect();
+    let findings = &all[..shown];
+    let cost = |at| measured::in_short(all, at).unwrap_or_else(|| at_most(&all[at]));
+    let costs: Vec<_> = (0..shown).map(cost).collect();
     let names: Vec<_> = findings.iter().map(headline).collect();
     let cost_width = costs.iter().map(|cost| cost.width()).max().unwrap_or(0);
     let name_width = names.iter().map(|name| name.width()).max().unwrap_or(0);

@@ -2,7 +2,7 @@
 
 use hitm_model::{Measure, Progress};
 
-use crate::words::{inline_chain, interval, own_line, some_of, spot};
+use crate::words::{in_file, inline_chain, interval, own_line, some_of, spot};
 
 /// `, by rbx at worker, src/main.c:40`, or `both by` it, or with what each says where there are several measures.
 pub(super) fn by(measures: &[Measure], threads: usize) -> String {
@@ -56,16 +56,11 @@ pub(super) fn in_full(measure: &Measure) -> String {
             } else {
                 "at"
             };
-            match own_line(frames) {
-                Some(line) => format!(
-                    "{register} {where_to} {}, {line} ({binary}+{address})",
-                    inline_chain(frames)
-                ),
-                None if frames.is_empty() => format!("{register} {where_to} {binary}+{address}"),
-                None => format!(
-                    "{register} {where_to} {} ({binary}+{address})",
-                    inline_chain(frames)
-                ),
+            let code = in_file(binary, *address);
+            match (own_line(frames), inline_chain(frames)) {
+                (Some(line), chain) => format!("{register} {where_to} {chain}, {line} ({code})"),
+                (None, chain) if chain.is_empty() => format!("{register} {where_to} {code}"),
+                (None, chain) => format!("{register} {where_to} {chain} ({code})"),
             }
         }
     };

@@ -21,6 +21,7 @@ pub(crate) fn all() -> Vec<(&'static str, Report)> {
         ("noisy machine", noisy_machine()),
         ("mixed", mixed()),
         ("true sharing", true_sharing()),
+        ("two findings", two_findings()),
         ("matrix", matrix()),
         ("pairs", pairs()),
         ("neighbours", neighbours()),
@@ -248,6 +249,25 @@ pub(crate) fn true_sharing() -> Report {
             ..group(vec![all])
         }],
     )
+}
+
+/// The same threads share a counter besides their array.
+pub(crate) fn two_findings() -> Report {
+    let pair = || CoLocated {
+        split: Some(Split {
+            false_sharing: 0.7,
+            true_sharing: 0.3,
+        }),
+        ..group(vec![
+            thread("worker", 4242, Ok(cost([5.3, 5.1, 5.5]))),
+            thread("worker", 4243, Ok(cost([5.1, 4.9, 5.2]))),
+        ])
+    };
+    let mut report = proven(reports::array(), [pair()]);
+    let mut counter = proven(reports::true_sharing(), [pair()]).findings;
+    counter[0].fingerprint = "00000000000000ff".into();
+    report.findings.append(&mut counter);
+    report
 }
 
 /// The same pair on two kinds of core pair.

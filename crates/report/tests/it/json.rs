@@ -179,7 +179,12 @@ fn costs_are_those_of_the_report() {
     check(
         &report,
         "/findings/0/measured",
-        json!({ "judged": "costs", "ratio": 2.8, "low": 2.6, "high": 3.0 }),
+        json!({ "judged": "costs", "together_with": [], "ratio": 2.8, "low": 2.6, "high": 3.0 }),
+    );
+    check(
+        &costs::two_findings(),
+        "/findings/0/measured/together_with",
+        json!(["00000000000000ff"]),
     );
     let evidence = "/findings/0/evidence/1";
     let check_evidence = |report: &Report, pointer: &str, expected| {

@@ -294,6 +294,40 @@ fn what_stays_whatever_the_layout() {
 }
 
 #[test]
+fn one_ratio_of_two_findings() {
+    insta::assert_snapshot!(told(&costs::two_findings(), at(80)), @r#"
+    1. false sharing: COUNTS, costs 5.3× [5.1, 5.5] together with 2
+       measured    `worker` (tid 4242) runs 5.3× [5.1, 5.5] faster when it does not
+                   share with the other `worker`; `worker` (tid 4243)
+                   5.1× [4.9, 5.2], both by rbx at worker, src/main.c:40
+                   the same threads share hits (finding 2) as well: the ratio is
+                   what all of it costs together
+                   of the cost about 30 % is on the same bytes and stays whatever
+                   the layout (an estimate by how often they met)
+                   8 windows of 100 ms apart and 8 together, none dropped; apart
+                   against apart within 1.02×; on cores that share the last cache
+                   (processors 0 and 1); the program lost 1.2 s of processor time by
+                   it
+       cost        at most 97 % of the participants' time as sampled: 30,400 of
+                   their 31,280 samples
+    2. true sharing: hits, costs 5.3× [5.1, 5.5] together with 1
+       measured    `worker` (tid 4242) runs 5.3× [5.1, 5.5] faster when it does not
+                   share with the other `worker`; `worker` (tid 4243)
+                   5.1× [4.9, 5.2], both by rbx at worker, src/main.c:40
+                   the same threads share COUNTS (finding 1) as well: the ratio is
+                   what all of it costs together
+                   of the cost about 30 % is on the same bytes and stays whatever
+                   the layout (an estimate by how often they met)
+                   8 windows of 100 ms apart and 8 together, none dropped; apart
+                   against apart within 1.02×; on cores that share the last cache
+                   (processors 0 and 1); the program lost 1.2 s of processor time by
+                   it
+       cost        at most 88 % of the participants' time as sampled: 7,000 of their
+                   8,000 samples
+    "#);
+}
+
+#[test]
 fn several_kinds_of_core_pair() {
     insta::assert_snapshot!(told(&costs::matrix(), at(80)), @r#"
     1. false sharing: mem_array_idx and global_epoch, costs 7.3× [7.1, 7.5]
