@@ -11,6 +11,8 @@
 //! //# | T1 W ?                          the name that the program prints
 //! //# repaired: nothing                 the same source with -DFIXED / --cfg FIXED
 //! //# as-is: nothing                    instead of both: there is one layout only
+//! //# prove faulty: cost                what `hitm prove` must measure in that layout ([`ProofWanted`])
+//! //# prove repaired: free | no-measure more than one answer is right
 //! ```
 //! The lines that the program prints with `--addrs` are in the order of the parties.
 
@@ -19,7 +21,7 @@ use std::path::{Path, PathBuf};
 
 use hitm_model::Verdict;
 
-use crate::{AccessWanted, Who};
+use crate::{AccessWanted, ProofWanted, Who};
 
 /// A source file and what is known about it.
 #[derive(Clone, Debug)]
@@ -36,6 +38,8 @@ pub struct Fixture {
     pub library: Option<PathBuf>,
     /// The layouts it has, with what must be found in each.
     pub layouts: Vec<(Layout, Expected)>,
+    /// What `hitm prove` must measure in them, any of these; layouts that are not here are not proven.
+    pub proofs: Vec<(Layout, Vec<ProofWanted>)>,
     /// Other ways to build the faulty layout.
     pub variants: Vec<Variant>,
     /// The object that the only finding must name.
@@ -167,6 +171,7 @@ fn parse(source: &Path, text: &str) -> Result<Option<Fixture>, String> {
         flags: Vec::new(),
         library: None,
         layouts: Vec::new(),
+        proofs: Vec::new(),
         variants: Vec::new(),
         one_finding: None,
     };
@@ -188,11 +193,15 @@ fn parse(source: &Path, text: &str) -> Result<Option<Fixture>, String> {
                 name: words.next().ok_or_else(wrong)?,
                 flags: words.collect(),
             }),
+            "prove faulty" | "prove as-is" | "prove repaired" => {
+                let wanted = value.split(" | ").map(ProofWanted::parse);
+                let wanted: Option<Vec<_>> = wanted.collect();
+                fixture
+                    .proofs
+                    .push((layout_of(key), wanted.ok_or_else(wrong)?));
+            }
             "faulty" | "as-is" | "repaired" => {
-                let layout = match key {
-                    "repaired" => Layout::Repaired,
-                    _ => Layout::Faulty,
-                };
+                let layout = layout_of(key);
                 let verdict = parse_verdict(value).ok_or_else(wrong)?;
                 let parties = Vec::new();
                 fixture
@@ -206,6 +215,15 @@ fn parse(source: &Path, text: &str) -> Result<Option<Fixture>, String> {
         return Err("no verdict".to_owned());
     }
     Ok(Some(fixture))
+}
+
+/// The layout that a directive is about.
+fn layout_of(key: &str) -> Layout {
+    if key.ends_with("repaired") {
+        Layout::Repaired
+    } else {
+        Layout::Faulty
+    }
 }
 
 fn parse_verdict(word: &str) -> Option<Option<Verdict>> {

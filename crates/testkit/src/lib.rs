@@ -12,6 +12,7 @@ mod fixture;
 mod judge;
 mod live;
 mod oracle;
+mod proof;
 mod run;
 mod skip;
 mod story1;
@@ -22,6 +23,7 @@ pub use fixture::{Expected, Fixture, Language, Layout, Party, Variant, fixture, 
 pub use judge::{Claim, Judgement, judge};
 pub use live::{perf_available, quiet_machine};
 pub use oracle::{nm, symbol_address, tool_output};
+pub use proof::{Comparison, ProofWanted, ProvenThread, Said, comparisons};
 pub use run::{Outcome, run_limited};
 pub use skip::{SKIP_LOG, have_tool, skipped};
 pub use story1::{HotLine, Story1, story1_truth};

@@ -159,6 +159,9 @@ macro_rules! live {
 live! {
     adjacent_globals
     arc_fields
+    barrier_steps
+    births
+    changing_pace
     heap_neighbours
     heap_reuse
     library
@@ -168,16 +171,24 @@ live! {
     padded
     per_thread_array
     phased
+    ping_pong
+    plain_counters
     pointer_chain
+    pointer_ring
+    prefetch_neighbours
+    published_counts
     read_only
     refcount_payload
     ring_indices
     scoped_array
     shards
     shared_atomic
+    spin_lock
+    spinning_ring
     stack_lent
     static_local
     statics
+    streams
     struct_array
     thread_local
     tls_lent

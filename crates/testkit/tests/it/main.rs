@@ -4,5 +4,6 @@
 
 mod fixtures;
 mod judging;
+mod proving;
 mod running;
 mod story1;
