@@ -140,6 +140,8 @@ impl Series<'_> {
         keeper: &mut Keeper<'_>,
         host: &mut dyn Host,
     ) -> Result<Window, Halt> {
+        // Between here and the moves a mask that the program sets itself would go unseen; that is microseconds.
+        keeper.check()?;
         for (nth, &cpu) in slot.cpus.iter().enumerate() {
             keeper.place(nth, cpu)?;
         }

@@ -34,6 +34,9 @@ const READY_WITHIN: Duration = Duration::from_secs(5);
 /// What the guardian says once nothing can keep it from its work.
 const READY: u8 = b'!';
 
+/// What the guardian says when it goes to work by itself.
+const ALONE: u8 = b'.';
+
 /// What hitm says when it needs no guardian any more.
 const DONE: &str = "done";
 
@@ -67,12 +70,19 @@ impl Guardian {
         if said != [READY] {
             return Err(io::ErrorKind::InvalidData.into());
         }
-        writeln!(guardian.socket, "patience {}", patience.as_millis())?;
+        // From now on nobody waits for it: one that reads no more is as good as gone.
+        guardian.socket.set_nonblocking(true)?;
+        guardian.say(&format!("patience {}", patience.as_millis()))?;
         Ok(guardian)
     }
 
+    /// Whether it still watches. What it says before it acts by itself, and the end of the socket, mean no.
     pub(super) fn is_there(&mut self) -> bool {
-        matches!(self.process.try_wait(), Ok(None))
+        let silent = matches!(
+            self.socket.read(&mut [0]),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock
+        );
+        silent && matches!(self.process.try_wait(), Ok(None))
     }
 
     /// Tells it what will be done next.
@@ -80,13 +90,18 @@ impl Guardian {
         if !self.is_there() {
             return Err(Gone);
         }
-        writeln!(self.socket, "{}", line(message)).map_err(|_| Gone)
+        self.say(&line(message)).map_err(|_| Gone)
+    }
+
+    /// In one piece: half a line is not heard.
+    fn say(&mut self, line: &str) -> io::Result<()> {
+        self.socket.write_all(format!("{line}\n").as_bytes())
     }
 }
 
 impl Drop for Guardian {
     fn drop(&mut self) {
-        let _ = writeln!(self.socket, "{DONE}");
+        let _ = self.say(DONE);
         let _ = self.socket.shutdown(std::net::Shutdown::Write);
         // It ends at once, or has ended; one that was stopped is left to whoever did that.
         for _ in 0..100 {
@@ -110,8 +125,9 @@ pub fn guardian() -> io::Result<()> {
     let _ = nix::unistd::setsid();
     let socket = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
     (&socket).write_all(&[READY])?;
-    let ledger = listen(&socket);
-    if let Some(ledger) = ledger {
+    if let Some(ledger) = listen(&socket) {
+        // hitm may only have been stopped: when it goes on, it must not take what it finds for the program's doing.
+        let _ = (&socket).write_all(&[ALONE]);
         ledger.restore();
     }
     Ok(())
@@ -149,7 +165,6 @@ fn line(message: &Message) -> String {
         Message::Thread(Target { pid, tid, start }, original) => {
             format!("thread {pid} {tid} {} {original}", start.0)
         }
-        Message::Widened(tid, mask) => format!("widened {tid} {mask}"),
         Message::Placed(tid, cpu, at) => format!("placed {tid} {cpu} {}", at.0),
         Message::Born(pid) => format!("born {pid}"),
         Message::Restored => "restored".into(),
@@ -169,7 +184,6 @@ fn parse(line: &str) -> Option<Message> {
             };
             Message::Thread(target, CpuMask::parse(word()?)?)
         }
-        "widened" => Message::Widened(Tid(word()?.parse().ok()?), CpuMask::parse(word()?)?),
         "placed" => Message::Placed(
             Tid(word()?.parse().ok()?),
             Cpu(word()?.parse().ok()?),
@@ -193,8 +207,7 @@ mod tests {
             start: Ticks(u64::MAX),
         };
         vec![
-            Message::Thread(target, mask.clone()),
-            Message::Widened(Tid(8), mask),
+            Message::Thread(target, mask),
             Message::Placed(Tid(8), Cpu(3), Ticks(99)),
             Message::Born(Pid(12)),
             Message::Restored,
@@ -221,7 +234,7 @@ mod tests {
     fn what_was_told_is_to_be_restored_unless_hitm_is_done() {
         let listened = |end: &str| {
             let (mut hitm, guardian) = UnixStream::pair().unwrap();
-            for message in &messages()[..4] {
+            for message in &messages()[..3] {
                 writeln!(hitm, "{}", line(message)).unwrap();
             }
             hitm.write_all(end.as_bytes()).unwrap();
@@ -229,7 +242,7 @@ mod tests {
             listen(&guardian)
         };
         let mut wanted = Ledger::default();
-        messages()[..4].iter().for_each(|it| wanted.apply(it));
+        messages()[..3].iter().for_each(|it| wanted.apply(it));
         assert_eq!(listened(""), Some(wanted.clone()));
         assert_eq!(listened("placed 8 1"), Some(wanted));
         assert_eq!(listened("restored\n"), Some(Ledger::default()));

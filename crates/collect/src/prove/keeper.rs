@@ -15,6 +15,10 @@ use super::{
 };
 use crate::machine::{Cpu, SystemFiles};
 
+/// While their parents are confined, more may be born at any time: those that are missed are found at the next window's
+/// end.
+const ROUNDS: usize = 2;
+
 /// The threads of a group while they are in our hands.
 #[derive(Debug)]
 pub(super) struct Keeper<'g> {
@@ -56,47 +60,44 @@ impl<'g> Keeper<'g> {
         self.threads.iter().map(|thread| thread.target)
     }
 
-    /// The processors that each of the threads can be put on: those that all may use by right, if these are enough; where
-    /// the program itself has confined them, those that their cpusets have.
-    pub(super) fn usable(&mut self, files: &SystemFiles) -> Result<Vec<Cpu>, Halt> {
+    /// The processors that the threads can be put on. Where the program has confined each to its own, they may change
+    /// places; one that was confined as a whole stays where it is.
+    ///
+    /// With `far`, all that any thread of the process may use.
+    pub(super) fn usable(&self, files: &SystemFiles, far: bool) -> Vec<Cpu> {
+        let originals = || self.threads.iter().map(|thread| thread.original.clone());
+        let common = originals().reduce(|a, b| a.intersection(&b));
+        let any = originals().reduce(|a, b| a.union(&b));
+        let process = self
+            .threads
+            .first()
+            .map(|thread| of_process(thread.target.pid));
         let online = online(files);
-        let is_online = |mask: &CpuMask| match &online {
-            Some(online) => mask.intersection(online),
-            None => mask.clone(),
+        let mut masks = [common, any, process]
+            .into_iter()
+            .flatten()
+            .map(|mask| match &online {
+                Some(online) => mask.intersection(online),
+                None => mask,
+            });
+        let enough = |mask: &CpuMask| mask.cpus().count() >= self.threads.len();
+        let most = if far {
+            masks.next_back()
+        } else {
+            let first = masks.next();
+            match first {
+                Some(mask) if !enough(&mask) => masks.find(enough).or(Some(mask)),
+                mask => mask,
+            }
         };
-        let common = |masks: &mut dyn Iterator<Item = CpuMask>| {
-            masks.reduce(|a, b| a.intersection(&b)).unwrap_or_default()
-        };
-        let mut originals = self.threads.iter().map(|thread| thread.original.clone());
-        let by_right: Vec<Cpu> = is_online(&common(&mut originals)).cpus().collect();
-        if by_right.len() >= self.threads.len() {
-            return Ok(by_right);
-        }
-        let originals = self.threads.iter().map(|thread| thread.original.clone());
-        let all = originals.fold(online.clone().unwrap_or_default(), |a, b| a.union(&b));
-        let mut allowed = Vec::new();
-        for nth in 0..self.threads.len() {
-            allowed.push(self.widen(nth, &all)?);
-        }
-        Ok(is_online(&common(&mut allowed.into_iter()))
-            .cpus()
-            .collect())
-    }
-
-    /// Lets a thread run wherever its cpuset has it, and says where that is.
-    fn widen(&mut self, nth: usize, all: &CpuMask) -> Result<CpuMask, Halt> {
-        let Target { pid, tid, .. } = self.threads[nth].target;
-        self.tell(&Message::Widened(tid, all.clone()))?;
-        affinity::set(tid, all).map_err(|errno| self.refusal(nth, errno, None))?;
-        affinity::read(pid, tid).map_err(|_| Halt::Group(GroupOutcome::ThreadEnded))
+        most.iter().flat_map(CpuMask::cpus).collect()
     }
 
     /// Puts a thread on a processor.
     pub(super) fn place(&mut self, nth: usize, cpu: Cpu) -> Result<(), Halt> {
         let tid = self.threads[nth].target.tid;
         self.tell(&Message::Placed(tid, cpu, Ticks::now()))?;
-        affinity::set(tid, &CpuMask::only(cpu))
-            .map_err(|errno| self.refusal(nth, errno, Some(cpu)))?;
+        affinity::set(tid, &CpuMask::only(cpu)).map_err(|errno| self.refusal(nth, errno, cpu))?;
         self.threads[nth].placed = Some(cpu);
         Ok(())
     }
@@ -131,7 +132,7 @@ impl<'g> Keeper<'g> {
             .into_iter()
             .map(|pid| self.tell(&Message::Born(pid)))
             .fold(Ok(()), Result::and);
-        self.ledger.release_newborns();
+        self.ledger.release_newborns(ROUNDS);
         told
     }
 
@@ -168,14 +169,14 @@ impl<'g> Keeper<'g> {
     }
 
     /// Why the kernel did not let us move a thread.
-    fn refusal(&self, nth: usize, errno: Errno, cpu: Option<Cpu>) -> Halt {
+    fn refusal(&self, nth: usize, errno: Errno, cpu: Cpu) -> Halt {
         let Target { pid, tid, .. } = self.threads[nth].target;
-        match (errno, cpu) {
-            (Errno::ESRCH, _) => Halt::Group(GroupOutcome::ThreadEnded),
-            (Errno::EPERM, _) => Halt::refused(format!(
+        match errno {
+            Errno::ESRCH => Halt::Group(GroupOutcome::ThreadEnded),
+            Errno::EPERM => Halt::refused(format!(
                 "thread {tid} belongs to another user and may not be moved: sudo hitm prove {pid}"
             )),
-            (Errno::EINVAL, Some(cpu)) => Halt::refused(format!(
+            Errno::EINVAL => Halt::refused(format!(
                 "the cpuset of thread {tid} does not have processor {cpu}: try again if it was just changed; \
                  `cat /proc/{pid}/cpuset` names it"
             )),
@@ -194,12 +195,17 @@ impl Drop for Keeper<'_> {
     }
 }
 
+/// What any thread of a process may use.
+fn of_process(pid: Pid) -> CpuMask {
+    let threads = threads_of(pid).into_iter();
+    threads
+        .filter_map(|tid| affinity::read(pid, tid).ok())
+        .fold(CpuMask::default(), |all, mask| all.union(&mask))
+}
+
 /// How many processors that are online any thread of a process may use.
 pub(super) fn processors_of(files: &SystemFiles, pid: Pid) -> usize {
-    let masks = threads_of(pid)
-        .into_iter()
-        .filter_map(|tid| affinity::read(pid, tid).ok());
-    let all = masks.reduce(|a, b| a.union(&b)).unwrap_or_default();
+    let all = of_process(pid);
     match online(files) {
         Some(online) => all.intersection(&online).cpus().count(),
         None => all.cpus().count(),

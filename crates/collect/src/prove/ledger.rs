@@ -29,8 +29,6 @@ const MOST_ROUNDS: usize = 100;
 pub(super) enum Message {
     /// The thread will be moved; this is where it may run by right.
     Thread(Target, CpuMask),
-    /// It will be let run on those of these processors that its cpuset has, until it is put on one.
-    Widened(Tid, CpuMask),
     /// It will be put on one processor, at this time.
     Placed(Tid, Cpu, Ticks),
     /// A process was born in the program.
@@ -50,7 +48,6 @@ pub(super) struct Ledger {
 struct Entry {
     target: Target,
     original: CpuMask,
-    widened: Option<CpuMask>,
     stays: Vec<Stay>,
 }
 
@@ -65,12 +62,7 @@ impl Entry {
     /// Whether a mask may be of our making.
     fn is_ours(&self, mask: &CpuMask) -> bool {
         let placed = |cpu| self.stays.iter().any(|stay| stay.cpu == cpu);
-        let wide = || {
-            let widened = self.widened.as_ref();
-            // A move that was told need not have been made yet.
-            self.stays.len() <= 1 && widened.is_some_and(|all| mask.without(all).is_empty())
-        };
-        mask.single().is_some_and(placed) || wide()
+        mask.single().is_some_and(placed)
     }
 
     /// Whether it was on that processor at that time, as exactly as ticks tell.
@@ -88,14 +80,8 @@ impl Ledger {
             Message::Thread(target, original) => self.entries.push(Entry {
                 target: *target,
                 original: original.clone(),
-                widened: None,
                 stays: Vec::new(),
             }),
-            Message::Widened(tid, mask) => {
-                if let Some(entry) = self.entry(*tid) {
-                    entry.widened = Some(mask.clone());
-                }
-            }
             Message::Placed(tid, cpu, from) => {
                 let stay = Stay {
                     cpu: *cpu,
@@ -129,15 +115,16 @@ impl Ledger {
                 let _ = affinity::set(tid, &entry.original);
             }
         }
-        self.release_newborns();
+        self.release_newborns(MOST_ROUNDS);
     }
 
-    /// Gives those that were born confined what their parents may use by right, until there are no more.
-    pub(super) fn release_newborns(&self) {
+    /// Gives those that were born confined what their parents may use by right, until there are no more, at
+    /// most so many times.
+    pub(super) fn release_newborns(&self, rounds: usize) {
         let Some(since) = self.since() else {
             return;
         };
-        for _ in 0..MOST_ROUNDS {
+        for _ in 0..rounds {
             let mut any = false;
             for pid in self.family() {
                 for tid in threads_of(pid) {

@@ -184,13 +184,7 @@ impl<'a> Prover<'a> {
             Ok(keeper) => keeper,
             Err(halt) => return self.turned_away(planned, halt, host),
         };
-        let usable = match keeper.usable(&self.files) {
-            Ok(usable) => usable,
-            Err(halt) => {
-                keeper.restore();
-                return self.turned_away(planned, halt, host);
-            }
-        };
+        let usable = keeper.usable(&self.files, self.options.matrix);
         let topology = Topology::read(&self.files, &usable);
         let choices: Vec<Vec<Cpu>> = if self.options.matrix && n_threads == 2 {
             topology.pairs().into_iter().map(Into::into).collect()

@@ -42,10 +42,17 @@ pub(super) fn prove<W: Write>(
         }
         Planned::Refused(why) | Planned::NothingYet(why) => (Proved::Refused(why), None),
     };
-    let reason = reason.unwrap_or_else(|| match options.after {
-        AfterWindows::Stop => StopReason::TimeOver,
+    if let Some(reason) = reason {
+        return (proved, reason);
+    }
+    let reason = match options.after {
         AfterWindows::GoOn => recorder.go_on(watch),
-    });
+        // Once more: threads may have ended because the program does.
+        AfterWindows::Stop => recorder
+            .record(watch, Phase::Sampling, POLL_EVERY, &mut |_| Some(()))
+            .err()
+            .unwrap_or(StopReason::TimeOver),
+    };
     (proved, reason)
 }
 

@@ -7,6 +7,7 @@
 mod attach;
 mod preload;
 mod program;
+mod prove;
 mod run;
 mod session;
 mod stacks;

@@ -19,6 +19,13 @@ use hitm_recording::Writer;
 pub(crate) struct Shared(Arc<Mutex<Vec<u8>>>);
 
 impl Shared {
+    /// What is there by now; a recorder may still be writing.
+    pub(crate) fn events_so_far(&self) -> Vec<Event> {
+        hitm_recording::read_slice(&self.0.lock().unwrap())
+            .unwrap()
+            .0
+    }
+
     pub(crate) fn events(&self) -> Vec<Event> {
         let (events, damage) = hitm_recording::read_slice(&self.0.lock().unwrap()).unwrap();
         assert!(
