@@ -24,6 +24,9 @@ const AGREE_WITHIN: f64 = 1.7;
 /// Another register counts as a witness against the best one if it has this part of its coverage.
 const WITNESS: f64 = 0.5;
 
+/// From this ratio on it is worth asking for causes.
+const HELD_UP: f64 = 1.03;
+
 /// A baseline this near to 1 is the noise of measuring it.
 const NO_BASELINE: f64 = 0.03;
 
@@ -46,6 +49,14 @@ pub(crate) struct Measured {
 pub(super) struct ThreadMeasured {
     pub(super) thread: Option<ThreadId>,
     pub(super) cost: Result<Costs, WhyNot>,
+}
+
+impl ThreadMeasured {
+    /// Whether something certainly holds it up.
+    fn is_held_up(&self) -> bool {
+        let cost = self.cost.as_ref();
+        cost.is_ok_and(|cost| cost.ratio.low > HELD_UP && cost.ratio.ratio > cost.floor)
+    }
 }
 
 /// A cost and what it was measured by.
@@ -142,53 +153,36 @@ impl<'a> Examined<'a> {
         let counts = self.counts();
         let outcome = self.proven.end.as_ref().map(|end| end.outcome.clone());
         let outcome = outcome.unwrap_or(GroupOutcome::Interrupted);
-        let mut threads = match self.no_cost_at_all(&outcome, counts) {
-            Some(why) => {
-                let of = |thread: &ThreadId| ThreadMeasured {
-                    thread: Some(*thread),
-                    cost: Err(why.clone()),
-                };
-                group.threads.iter().map(of).collect()
-            }
-            None => Vec::new(),
-        };
-        let mut found_causes = Vec::new();
-        if threads.is_empty() {
-            let footprints = self.footprints(decoder);
-            let windows: Vec<&Window> = self.kept.iter().map(|(_, window)| *window).collect();
-            let waits = group
-                .threads
-                .iter()
-                .enumerate()
-                .find_map(|(place, thread)| {
-                    let waits = of_thread(place, &windows, &footprints, decoder, self.world)?;
-                    Some(WhyNot::Waits {
-                        thread: *thread,
-                        waits,
-                    })
-                });
-            for thread in &group.threads {
-                let cost = match &waits {
-                    Some(why) => Err(why.clone()),
-                    None => self.cost_of(*thread, decoder),
-                };
-                threads.push(ThreadMeasured {
-                    thread: Some(*thread),
-                    cost,
-                });
-            }
-            if waits.is_none() {
-                threads.extend(self.cost_of_all());
-                found_causes = causes(
-                    &footprints,
-                    &self.placements(),
-                    self.period,
-                    line_size,
-                    decoder,
-                    self.world,
-                );
-            }
+        let footprints = self.footprints(decoder);
+        let waits = self.waits(&footprints, decoder);
+        let nothing = waits.or_else(|| self.no_cost_at_all(&outcome, counts));
+        let mut threads = Vec::new();
+        for thread in &group.threads {
+            let cost = match &nothing {
+                Some(why) => Err(why.clone()),
+                None => self.cost_of(*thread, decoder),
+            };
+            threads.push(ThreadMeasured {
+                thread: Some(*thread),
+                cost,
+            });
         }
+        if nothing.is_none() {
+            threads.extend(self.cost_of_all());
+        }
+        let found_causes = if threads.iter().any(ThreadMeasured::is_held_up) {
+            let placements = self.placements();
+            causes(
+                &footprints,
+                &placements,
+                self.period,
+                line_size,
+                decoder,
+                self.world,
+            )
+        } else {
+            Vec::new()
+        };
         Measured {
             threads,
             distance: group.distance,
@@ -220,6 +214,20 @@ impl<'a> Examined<'a> {
         }
     }
 
+    /// How one of the threads waits for another. Windows that do not count show it, too: threads that give their
+    /// processor up all the time do not use all of it.
+    fn waits(&self, footprints: &Footprints, decoder: &mut Decoder<'_, '_>) -> Option<WhyNot> {
+        let windows: Vec<&Window> = self.proven.windows.iter().collect();
+        let mut threads = self.proven.group.threads.iter().enumerate();
+        threads.find_map(|(place, thread)| {
+            let waits = of_thread(place, &windows, footprints, decoder, self.world)?;
+            Some(WhyNot::Waits {
+                thread: *thread,
+                waits,
+            })
+        })
+    }
+
     /// What rules a cost of any thread out.
     fn no_cost_at_all(&self, outcome: &GroupOutcome, counts: WindowCounts) -> Option<WhyNot> {
         let kept = counts.apart.min(counts.together);
@@ -239,11 +247,10 @@ impl<'a> Examined<'a> {
         })
     }
 
+    /// Of all windows.
     fn placements(&self) -> Vec<Placement> {
-        self.kept
-            .iter()
-            .map(|(_, window)| window.placement)
-            .collect()
+        let windows = self.proven.windows.iter();
+        windows.map(|window| window.placement).collect()
     }
 
     fn samples_of(&self, thread: ThreadId) -> Vec<ThreadWindow<'a>> {

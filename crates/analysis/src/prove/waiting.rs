@@ -48,7 +48,9 @@ fn by_accounts(place: usize, windows: &[&Window]) -> Option<Waits> {
             };
             let length = window.end.since(window.start);
             wall = wall.plus(length);
-            idle = idle.plus(length.since(thread.ran.plus(thread.waited)));
+            // What the hypervisor took is neither run nor waited for.
+            let busy = thread.ran.plus(thread.waited);
+            idle = idle.plus(length.since(busy.plus(window.stolen.unwrap_or_default())));
             voluntary += u64::from(thread.voluntary);
             changes += u64::from(thread.voluntary) + u64::from(thread.involuntary);
         }
