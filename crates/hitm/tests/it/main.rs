@@ -3,5 +3,6 @@
 #![expect(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
 mod bad_input;
+mod guardian;
 mod live;
 mod session;
