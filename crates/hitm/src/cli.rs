@@ -117,15 +117,6 @@ pub(crate) struct AttachArgs {
     mut_arg("duration", |arg| arg.help("Stop after so many seconds, whether or not there was anything to measure by then.")),
 )]
 pub(crate) struct ProveArgs {
-    #[command(flatten)]
-    pub record: RecordArgs,
-
-    #[command(flatten)]
-    pub show: ShowArgs,
-
-    #[command(flatten)]
-    pub windows: WindowArgs,
-
     /// The process to measure. It is left running, its threads where they were.
     #[arg(
         value_name = "PID",
@@ -138,6 +129,15 @@ pub(crate) struct ProveArgs {
     /// The program to run and measure, and its arguments. It is ended when the windows are over.
     #[arg(last = true, value_name = "CMD")]
     pub command: Vec<std::ffi::OsString>,
+
+    #[command(flatten)]
+    pub record: RecordArgs,
+
+    #[command(flatten)]
+    pub show: ShowArgs,
+
+    #[command(flatten)]
+    pub windows: WindowArgs,
 }
 
 const WINDOWS: &str = "Windows";
