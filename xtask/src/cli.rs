@@ -46,7 +46,8 @@ enum Task {
         #[arg(long)]
         only: Option<String>,
     },
-    /// Runs `hitm run` on a folder of programs of known sharing and compares; exit code 1 if anything is missed.
+    /// Runs `hitm run`, or `hitm prove`, on a folder of programs of known sharing and compares; exit code 1 if anything is
+    /// missed.
     Corpus {
         /// A folder with a truth.tsv and a Makefile; it is copied, not written to.
         dir: PathBuf,
@@ -62,6 +63,14 @@ enum Task {
         /// This hitm instead of the one of this tree.
         #[arg(long, value_name = "FILE")]
         hitm: Option<PathBuf>,
+        /// Compare what `hitm prove` says the sharing costs with what the repaired layout gains, measured by interleaved
+        /// runs.
+        #[arg(long, conflicts_with = "seconds")]
+        prove: bool,
+        /// The threads of this program wait for each other: of it no cost can be told. May be given several times, or be a
+        /// column `waits` of truth.tsv.
+        #[arg(long, value_name = "ID", requires = "prove")]
+        waits: Vec<String>,
     },
     /// Measures hitm itself, as ratios of interleaved runs.
     Bench {
@@ -125,13 +134,22 @@ pub(crate) fn run() -> Result<ExitCode> {
             seconds,
             only,
             hitm,
-        } => corpus::run(&corpus::Options {
-            dir,
-            runs,
-            time: Duration::from_secs_f64(seconds),
-            only,
-            hitm,
-        }),
+            prove,
+            waits,
+        } => {
+            let options = corpus::Options {
+                dir,
+                runs,
+                time: Duration::from_secs_f64(seconds),
+                only,
+                hitm,
+            };
+            if prove {
+                corpus::prove(&options, &waits)
+            } else {
+                corpus::run(&options)
+            }
+        }
         Task::Bench { what, runs } => match what {
             Bench::Overhead => bench::overhead(runs),
             Bench::Report => bench::report(runs),

@@ -13,6 +13,7 @@ mod cli;
 mod corpus;
 mod lab;
 mod nightly;
+mod pairs;
 mod tidy;
 mod tools;
 

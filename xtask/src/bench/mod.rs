@@ -5,7 +5,6 @@
 //! of the runs they did. Absolute times are those of this machine.
 
 mod overhead;
-mod pairs;
 mod report;
 mod startup;
 

@@ -8,10 +8,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
 use hitm_testkit::Layout;
-use nix::sys::resource::{UsageWho, getrusage};
 
-use super::pairs::{Run, interleave, median};
 use super::{TIME_LIMIT, against, collector, succeed};
+use crate::pairs::{Run, children_cpu, interleave, median};
 use crate::tools::{build_hitm, install};
 
 const SLOWDOWN: f64 = 1.03;
@@ -133,14 +132,6 @@ fn shell_times(output: &str) -> Option<(f64, f64)> {
         found?.parse().ok()
     };
     Some((value("took=")?, value("user=")? + value("system=")?))
-}
-
-/// CPU seconds of all children waited for so far.
-fn children_cpu() -> Result<f64> {
-    let usage = getrusage(UsageWho::RUSAGE_CHILDREN)?;
-    let seconds =
-        |time: nix::sys::time::TimeVal| time.tv_sec() as f64 + time.tv_usec() as f64 / 1e6;
-    Ok(seconds(usage.user_time()) + seconds(usage.system_time()))
 }
 
 /// From `… wall_ms=452 overlap_ms=450 batches=1201,1189`.

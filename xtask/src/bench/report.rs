@@ -13,8 +13,8 @@ use hitm_model::{Event, Nanos};
 use hitm_recording::{Writer, read_slice};
 use hitm_testkit::Layout;
 
-use super::pairs::median;
 use super::{against, collector, succeed};
+use crate::pairs::median;
 use crate::tools::build_hitm;
 
 const THREAD_SECONDS: u64 = 480;

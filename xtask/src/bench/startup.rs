@@ -4,8 +4,8 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use super::pairs::{Run, interleave, median};
 use super::{against, succeed};
+use crate::pairs::{Run, interleave, median};
 use crate::tools::build_hitm;
 
 const SECONDS: f64 = 0.15;

@@ -5,8 +5,11 @@
 //! run is repeated, whatever it said, and its line stays visible. The last repetition counts, however it went.
 
 mod copy;
+mod proof;
+mod prove;
 mod scale;
 mod session;
+mod slowdown;
 mod table;
 mod truth;
 
@@ -18,6 +21,7 @@ use anyhow::{Context as _, Result, bail};
 use nix::sys::resource::{Resource, setrlimit};
 
 use crate::tools::{build_hitm, check, install, target_dir};
+pub(crate) use prove::run as prove;
 use session::Session;
 use table::Row;
 use truth::{Case, Program};
@@ -44,22 +48,12 @@ pub(crate) struct Options {
 
 /// Builds the programs and runs each in both layouts.
 pub(crate) fn run(options: &Options) -> Result<ExitCode> {
-    let given = options.hitm.as_ref();
-    let hitm = given.map_or_else(build_hitm, |hitm| Ok(hitm.canonicalize()?))?;
-    let work = work_folder(&options.dir)?;
-    copy::refresh(&options.dir, &work)
-        .with_context(|| format!("cannot copy {}", options.dir.display()))?;
-    build(&work)?;
-    let programs = programs(&work, options.only.as_deref())?;
-    // From here on this process only starts programs of the corpus, which inherit it.
-    setrlimit(Resource::RLIMIT_AS, MEMORY_LIMIT, MEMORY_LIMIT).context("cannot limit memory")?;
-
+    let (session, programs) = prepare(options)?;
     let cases: Vec<_> = programs
         .iter()
         .flat_map(Program::cases)
-        .map(|case| (scale::iterations(&work, &case, options.time), case))
+        .map(|case| (scale::iterations(&session.work, &case, options.time), case))
         .collect();
-    let session = Session { hitm, work };
     let mut rows = Vec::new();
     for run in 1..=options.runs {
         println!("{}", table::header(run, options.runs));
@@ -77,6 +71,20 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     } else {
         ExitCode::FAILURE
     })
+}
+
+/// Builds hitm and the programs.
+fn prepare(options: &Options) -> Result<(Session, Vec<Program>)> {
+    let given = options.hitm.as_ref();
+    let hitm = given.map_or_else(build_hitm, |hitm| Ok(hitm.canonicalize()?))?;
+    let work = work_folder(&options.dir)?;
+    copy::refresh(&options.dir, &work)
+        .with_context(|| format!("cannot copy {}", options.dir.display()))?;
+    build(&work)?;
+    let programs = programs(&work, options.only.as_deref())?;
+    // From here on this process only starts programs of the corpus, which inherit it.
+    setrlimit(Resource::RLIMIT_AS, MEMORY_LIMIT, MEMORY_LIMIT).context("cannot limit memory")?;
+    Ok((Session { hitm, work }, programs))
 }
 
 /// Runs one case, again if its threads did not run side by side, and prints each attempt.

@@ -36,13 +36,15 @@ pub(super) fn iterations(work: &Path, case: &Case<'_>, wanted: Duration) -> Resu
 
 /// From `… iters=350 elapsed_s=0.25 …`.
 fn scaled(output: &str, wanted: Duration) -> Option<u64> {
-    let value = |key: &str| -> Option<f64> {
-        let words = &mut output.split_whitespace();
-        words.find_map(|word| word.strip_prefix(key))?.parse().ok()
-    };
-    let (iterations, took) = (value("iters=")?, value("elapsed_s=")?);
+    let (iterations, took) = (value(output, "iters=")?, value(output, "elapsed_s=")?);
     let factor = (wanted.as_secs_f64() / took).clamp(1.0 / MOST, MOST);
     Some((iterations * factor) as u64)
+}
+
+/// The number behind a key in a program's output.
+pub(super) fn value(output: &str, key: &str) -> Option<f64> {
+    let words = &mut output.split_whitespace();
+    words.find_map(|word| word.strip_prefix(key))?.parse().ok()
 }
 
 #[cfg(test)]

@@ -56,7 +56,8 @@ impl Session {
     }
 }
 
-fn read(json: &Path) -> Result<Value> {
+/// A report that hitm wrote.
+pub(super) fn read(json: &Path) -> Result<Value> {
     let text = std::fs::read_to_string(json).context("no report")?;
     serde_json::from_str(&text).context("the report is not JSON")
 }

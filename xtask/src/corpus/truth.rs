@@ -11,6 +11,8 @@ pub(crate) struct Program {
     pub(crate) id: String,
     packed: Option<Verdict>,
     fixed: Option<Verdict>,
+    /// Whether its threads wait for each other; a table without a column `waits` does not tell.
+    pub(crate) waits: bool,
 }
 
 /// A program in one of its layouts.
@@ -65,6 +67,7 @@ pub(crate) fn parse(text: &str) -> Result<Vec<Program>> {
         column("verdict")?,
         column("layout_fixed_64")?,
     );
+    let waits = column("waits").ok();
     lines
         .map(|line| {
             let cells: Vec<&str> = line.split('\t').collect();
@@ -78,6 +81,7 @@ pub(crate) fn parse(text: &str) -> Result<Vec<Program>> {
                 id: cell(id)?.to_owned(),
                 packed: verdict(cell(packed)?)?,
                 fixed: verdict(cell(fixed)?)?,
+                waits: waits.is_some_and(|at| cells.get(at) == Some(&"yes")),
             })
         })
         .collect()
@@ -114,6 +118,13 @@ mod tests {
                 .map(|case| case.command_line().join(" ")),
             ["bin/b2", "bin/b2 --fixed"]
         );
+    }
+
+    #[test]
+    fn whether_threads_wait_may_be_told() {
+        let text = "id\tverdict\tlayout_fixed_64\twaits\na\tfalse\tnone\tyes\nb\tfalse\tnone\t-\n";
+        let waits: Vec<bool> = parse(text).unwrap().iter().map(|it| it.waits).collect();
+        assert_eq!(waits, [true, false]);
     }
 
     #[test]
