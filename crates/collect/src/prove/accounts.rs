@@ -3,15 +3,18 @@
 //! `/proc/PID/task/TID/schedstat` knows a running thread's time only up to its last clock tick. A counting event of perf
 //! has it exactly: reading it asks the processor that the thread runs on. Where there is no perf, schedstat it is.
 //!
+//! Time on a run queue is booked when it is over, which may be after the window. But a thread that could run at its
+//! beginning and never gave its processor up has waited whenever it did not run.
+//!
 //! # Caveats
-//! Time on a run queue is booked when it is over, so a thread that waits at the end of a window has some of it missing.
+//! Of a thread that sleeps now and then, the time on a run queue may be off by one turn of the others, at either end.
 //! Stolen time comes in the ticks of `/proc/stat`, 10 ms on most kernels.
 
 use std::{fs, os::fd::OwnedFd};
 
-use hitm_model::Nanos;
+use hitm_model::{Nanos, WindowThread};
 
-use super::target::{Target, per_second};
+use super::target::{Stat, Target, per_second};
 use crate::{
     machine::{Cpu, StatTicks, SystemFiles},
     perf,
@@ -32,6 +35,31 @@ pub(super) struct Balance {
     pub(super) waited: Nanos,
     pub(super) voluntary: u64,
     pub(super) involuntary: u64,
+    runnable: bool,
+}
+
+impl Balance {
+    /// What was used from `self` until `after`, on this processor, in a window of this length.
+    pub(super) fn until(&self, after: &Self, cpu: Cpu, length: Nanos) -> WindowThread {
+        let count = |after: u64, before: u64| {
+            u32::try_from(after.saturating_sub(before)).unwrap_or(u32::MAX)
+        };
+        let ran = after.ran.since(self.ran);
+        let booked = after.waited.since(self.waited);
+        let voluntary = count(after.voluntary, self.voluntary);
+        let always_runnable = self.runnable && voluntary == 0;
+        WindowThread {
+            cpu: cpu.0,
+            ran,
+            waited: if always_runnable {
+                length.since(ran)
+            } else {
+                booked.min(length)
+            },
+            voluntary,
+            involuntary: count(after.involuntary, self.involuntary),
+        }
+    }
 }
 
 impl Account {
@@ -65,6 +93,7 @@ impl Account {
             waited,
             voluntary,
             involuntary,
+            runnable: Stat::read(self.target.pid, self.target.tid)?.runnable,
         })
     }
 
@@ -120,6 +149,35 @@ mod tests {
         let status = "Name:\tx\nvoluntary_ctxt_switches:\t7\nnonvoluntary_ctxt_switches:\t8\n";
         assert_eq!(parse_switches(status), Some((7, 8)));
         assert_eq!(parse_switches("Name:\tx\n"), None);
+    }
+
+    #[test]
+    fn a_thread_that_could_always_run_waited_when_it_did_not() {
+        let before = |runnable| Balance {
+            runnable,
+            ..Balance::default()
+        };
+        let after = |ran, waited, voluntary| Balance {
+            ran: Nanos(ran),
+            waited: Nanos(waited),
+            voluntary,
+            ..Balance::default()
+        };
+        for (title, before, after, wanted) in [
+            ("not booked yet", before(true), after(40, 0, 0), 60),
+            ("booked from before", before(true), after(90, 500, 0), 10),
+            ("slept", before(true), after(40, 5, 1), 5),
+            ("slept on", before(false), after(40, 5, 0), 5),
+            (
+                "booked from before, slept",
+                before(true),
+                after(0, 500, 1),
+                100,
+            ),
+        ] {
+            let window = before.until(&after, Cpu(3), Nanos(100));
+            assert_eq!((window.waited, window.cpu), (Nanos(wanted), 3), "{title}");
+        }
     }
 
     #[test]

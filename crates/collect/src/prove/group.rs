@@ -3,8 +3,7 @@
 use std::{thread, time::Duration};
 
 use hitm_model::{
-    Event, GroupOutcome, Nanos, Pid, PlannedGroup, Reading, StopReason, Tid, Window, WindowThread,
-    Word,
+    Event, GroupOutcome, Nanos, Pid, PlannedGroup, Reading, StopReason, Tid, Window, Word,
 };
 
 use super::{
@@ -165,7 +164,7 @@ impl Series<'_> {
                 .iter()
                 .zip(&after)
                 .zip(&slot.cpus)
-                .map(|((before, after), cpu)| difference(before, after, *cpu))
+                .map(|((before, after), cpu)| before.until(after, *cpu, end.since(start)))
                 .collect(),
             words,
             stolen: stolen.map(|(after, before)| after.since(before)),
@@ -223,18 +222,6 @@ fn balances(accounts: &[Account]) -> Result<Vec<Balance>, Halt> {
     balances
         .collect::<Option<Vec<_>>>()
         .ok_or(Halt::Group(GroupOutcome::ThreadEnded))
-}
-
-fn difference(before: &Balance, after: &Balance, cpu: Cpu) -> WindowThread {
-    let count =
-        |after: u64, before: u64| u32::try_from(after.saturating_sub(before)).unwrap_or(u32::MAX);
-    WindowThread {
-        cpu: cpu.0,
-        ran: after.ran.since(before.ran),
-        waited: after.waited.since(before.waited),
-        voluntary: count(after.voluntary, before.voluntary),
-        involuntary: count(after.involuntary, before.involuntary),
-    }
 }
 
 /// Sleeps, unless there is a reason to stop.

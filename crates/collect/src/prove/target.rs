@@ -61,6 +61,8 @@ pub(super) struct Stat {
     pub(super) parent: Pid,
     pub(super) start: Ticks,
     pub(super) policy: i32,
+    /// Whether it runs or could.
+    pub(super) runnable: bool,
 }
 
 impl Stat {
@@ -81,6 +83,7 @@ impl Stat {
             parent: Pid(field(4)?.parse().ok()?),
             start: Ticks(field(22)?.parse().ok()?),
             policy: field(41)?.parse().ok()?,
+            runnable: field(3)? == "R",
         })
     }
 
@@ -107,13 +110,14 @@ mod tests {
 
     #[test]
     fn fields_are_counted_behind_the_name() {
-        let wanted = Some(Stat {
-            parent: Pid(4),
-            start: Ticks(22),
-            policy: 41,
-        });
-        for name in ["sh", "a) R 1 2", ") ", "((("] {
-            assert_eq!(Stat::parse(&line(name, 'S')), wanted, "{name}");
+        for (name, state) in [("sh", 'S'), ("a) S 1 2", 'R'), (") ", 'R'), ("(((", 'D')] {
+            let wanted = Some(Stat {
+                parent: Pid(4),
+                start: Ticks(22),
+                policy: 41,
+                runnable: state == 'R',
+            });
+            assert_eq!(Stat::parse(&line(name, state)), wanted, "{name}");
         }
         assert_eq!(Stat::parse(&line("sh", 'Z')), None);
         assert_eq!(Stat::parse("7 (sh) R 1"), None);

@@ -312,6 +312,7 @@ struct Recorder<W> {
     flush_at: Nanos,
     /// Processes that were born, if anybody wants to know.
     born: Option<Vec<Pid>>,
+    nothing_yet: Option<String>,
 }
 
 impl<W: Write> Recorder<W> {
@@ -328,6 +329,7 @@ impl<W: Write> Recorder<W> {
             started: clock::now(),
             flush_at: FIRST_FLUSH,
             born: None,
+            nothing_yet: None,
         }
     }
 
@@ -450,6 +452,7 @@ impl<W: Write> Recorder<W> {
                 meetings,
             }),
             phase,
+            nothing_yet: self.nothing_yet.clone(),
         }
     }
 

@@ -69,6 +69,8 @@ pub struct Progress {
     pub hottest: Option<HottestLine>,
     /// What it is doing.
     pub phase: Phase,
+    /// Why there is nothing to prove yet, once the planner has said so.
+    pub nothing_yet: Option<String>,
 }
 
 /// The line that threads met on most often so far. An estimate: the report looks closer.

@@ -84,8 +84,14 @@ fn plan<W: Write>(
             .record(watch, Phase::Planning, ASK_EVERY, &mut |_| planner.plan())
             .map_err(|reason| (why.clone(), reason))?;
         match planned {
-            Planned::NothingYet(reason) => why = reason,
-            planned => return Ok(planned),
+            Planned::NothingYet(reason) => {
+                recorder.nothing_yet = Some(reason.clone());
+                why = reason;
+            }
+            planned => {
+                recorder.nothing_yet = None;
+                return Ok(planned);
+            }
         }
     }
 }

@@ -8,12 +8,17 @@ use hitm_collect::Progress;
 use hitm_collect::prove::Phase;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle, TermLike};
 
+use crate::output;
+
 /// How often it is drawn again, per second.
 const DRAWS_PER_SECOND: u8 = 5;
 
 /// A line that says how far a recording is, or nothing where it would disturb.
 #[derive(Debug)]
-pub(super) struct ProgressLine(Option<ProgressBar>);
+pub(super) struct ProgressLine {
+    bar: Option<ProgressBar>,
+    said: bool,
+}
 
 impl ProgressLine {
     /// On stderr, if that is a terminal.
@@ -25,7 +30,7 @@ impl ProgressLine {
     /// streams that the program has from us leads there.
     pub(super) fn beside_program(shares_terminal: bool) -> Self {
         if shares_terminal {
-            return Self(None);
+            return Self::drawn(None);
         }
         let terminal = ControllingTerminal::open();
         Self::drawn(terminal.map(|terminal| {
@@ -36,26 +41,35 @@ impl ProgressLine {
     /// On stderr, for work on a recording that is done: nobody else writes there any more.
     pub(crate) fn analysing() -> Self {
         let line = Self::on_stderr();
-        if let Some(bar) = &line.0 {
+        if let Some(bar) = &line.bar {
             bar.set_message("reading the recording and the debug information");
         }
         line
     }
 
     fn drawn(target: Option<ProgressDrawTarget>) -> Self {
-        Self(target.map(|target| {
+        let bar = target.map(|target| {
             let bar = ProgressBar::with_draw_target(None, target);
             if let Ok(style) = ProgressStyle::with_template("{spinner} {wide_msg}") {
                 bar.set_style(style);
             }
             bar.enable_steady_tick(Duration::from_millis(250));
             bar
-        }))
+        });
+        Self { bar, said: false }
     }
 
-    /// Shows how far the recording is.
+    /// Shows how far the recording is. Where there is no line to show it, what must be known is said once.
     pub(super) fn update(&mut self, now: &Progress) {
-        let Some(bar) = &self.0 else { return };
+        let Some(bar) = &self.bar else {
+            if let Some(why) = now.nothing_yet.as_ref().filter(|_| !self.said) {
+                self.said = true;
+                output::say(&format!(
+                    "hitm: nothing to measure yet: {why}; sampling on (Ctrl-C ends that, and so does --for SECONDS)"
+                ));
+            }
+            return;
+        };
         let hottest = now.hottest.as_ref().map_or_else(String::new, |hottest| {
             format!(
                 ", hottest line so far {} in {}",
@@ -65,7 +79,10 @@ impl ProgressLine {
         let seconds = now.elapsed.as_secs_f64();
         let samples = now.samples;
         bar.set_message(match now.phase {
-            Phase::Sampling => format!("{samples} samples, {seconds:.0} s{hottest}"),
+            Phase::Sampling => match &now.nothing_yet {
+                Some(why) => format!("{seconds:.0} s, nothing to measure yet: {why}"),
+                None => format!("{samples} samples, {seconds:.0} s{hottest}"),
+            },
             Phase::Planning => {
                 format!("{samples} samples, {seconds:.0} s, looking who shares what")
             }
@@ -83,7 +100,7 @@ impl ProgressLine {
 
     /// Takes the line away.
     pub(super) fn clear(&mut self) {
-        if let Some(bar) = self.0.take() {
+        if let Some(bar) = self.bar.take() {
             bar.finish_and_clear();
         }
     }
