@@ -209,11 +209,12 @@ fn written_field(finding: &Finding) -> String {
     written.map_or_else(String::new, |participant| participant.field_path.clone())
 }
 
+/// What sampling cannot tell is what it costs; what was measured is worth measuring again after a repair.
 fn next_command(world: &World) -> String {
     match &world.run {
-        Some(run) if run.mode == RunMode::Attach => format!("hitm attach {}", run.pid),
-        Some(run) => format!("hitm run -- {}", shell_command(&run.command)),
-        None => "hitm run -- COMMAND".into(),
+        Some(run) if run.mode == RunMode::Attach => format!("hitm prove {}", run.pid),
+        Some(run) => format!("hitm prove -- {}", shell_command(&run.command)),
+        None => "hitm prove -- COMMAND".into(),
     }
 }
 

@@ -358,7 +358,7 @@ impl Caveat {
             Self::LineSizeAssumed { .. } => "give it: `hitm report --line-size N FILE`".into(),
             Self::StackUnreadable { .. } => "run hitm as the same user, with ptrace allowed (`hitm doctor`)".into(),
             Self::PlainWritesOnly => {
-                "measure before repairing: `hitm doctor` shows what a shared line costs on this machine".into()
+                "measure before repairing: `hitm prove`".into()
             }
             Self::TookTurns { .. } => "see what they wait for; then run it on an idle machine with enough processors".into(),
             Self::SeveralProcesses { .. } => "attach to one process: `hitm attach PID`".into(),

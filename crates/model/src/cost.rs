@@ -133,10 +133,10 @@ pub enum NoCost {
     },
     /// In too many windows a thread did not get its processor.
     TooFewWindows {
-        /// That count, of the placement with fewer.
-        kept: u32,
-        /// That do not.
+        /// So many.
         dropped: u32,
+        /// Of so many.
+        of: u32,
     },
     /// The thread ended, or the time was over, before there were enough windows.
     Ended {

@@ -21,11 +21,11 @@ pub(crate) fn refusal(why: &NoCost, group: &CoLocated, joined: Joined) -> String
             times(*low),
             times(*high)
         ),
-        NoCost::TooFewWindows { kept, dropped } => format!(
+        NoCost::TooFewWindows { dropped, of } => format!(
             "cannot tell on this machine now: in {} of {} a thread did not get its processor; try again while the \
              machine is quieter, or give it more: `--windows N`",
             count(u64::from(*dropped)),
-            counted(u64::from(kept.saturating_add(*dropped)), "window"),
+            counted(u64::from(*of), "window"),
         ),
         NoCost::Ended { done, planned } => ended(*done, *planned, &group.outcome, joined),
         NoCost::Refused(text) => text.clone(),

@@ -1,6 +1,6 @@
 //! Costs go to the findings whose threads were measured.
 
-use hitm_model::{CoLocated, Evidence, Finding, Split, Tid};
+use hitm_model::{Caveat, CoLocated, Evidence, Finding, Split, Tid};
 
 /// Adds each group's costs to the findings that join its threads; what joins none is left over.
 pub(crate) fn attach(groups: Vec<CoLocated>, findings: &mut [Finding]) -> Vec<CoLocated> {
@@ -19,7 +19,13 @@ pub(crate) fn attach(groups: Vec<CoLocated>, findings: &mut [Finding]) -> Vec<Co
         group.causes.clear();
         for at in joined {
             let evidence = Evidence::CoLocated(group.clone());
-            findings[at].evidence.push(evidence);
+            let finding = &mut findings[at];
+            finding.evidence.push(evidence);
+            if group.threads.iter().any(|thread| thread.cost.is_ok()) {
+                // What it may cost need not be guessed any more.
+                let guess = |caveat: &Caveat| *caveat == Caveat::PlainWritesOnly;
+                finding.caveats.retain(|caveat| !guess(caveat));
+            }
         }
     }
     left

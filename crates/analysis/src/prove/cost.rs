@@ -92,7 +92,7 @@ pub(super) enum WhyNot {
     Waits { thread: ThreadId, waits: Waits },
     NoMeasure,
     Disagree { low: f64, high: f64 },
-    TooFewWindows { kept: u32, dropped: u32 },
+    TooFewWindows { dropped: u32, of: u32 },
     Ended { done: u32, planned: u32 },
     Refused(String),
 }
@@ -237,8 +237,8 @@ impl<'a> Examined<'a> {
         Some(match outcome {
             GroupOutcome::Refused(why) => WhyNot::Refused(why.clone()),
             GroupOutcome::Complete => WhyNot::TooFewWindows {
-                kept,
                 dropped: counts.dropped,
+                of: self.proven.windows.len() as u32,
             },
             _ => WhyNot::Ended {
                 done: self.proven.windows.len() as u32,

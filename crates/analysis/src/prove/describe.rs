@@ -160,9 +160,9 @@ impl Names<'_, '_, '_> {
                 low: *low,
                 high: *high,
             },
-            WhyNot::TooFewWindows { kept, dropped } => NoCost::TooFewWindows {
-                kept: *kept,
+            WhyNot::TooFewWindows { dropped, of } => NoCost::TooFewWindows {
                 dropped: *dropped,
+                of: *of,
             },
             WhyNot::Ended { done, planned } => NoCost::Ended {
                 done: *done,

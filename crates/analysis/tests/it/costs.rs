@@ -318,12 +318,12 @@ fn windows_without_their_processors_do_not_count() {
     let group = waiting(4).compared();
     assert_eq!((group.windows.apart, group.windows.dropped), (4, 2));
     check(&waiting(4), "3.00 [3.00, 3.00] by r12");
-    check(&waiting(2), "TooFewWindows { kept: 2, dropped: 4 }");
+    check(&waiting(2), "TooFewWindows { dropped: 4, of: 12 }");
     let foreign = Case {
         foreign: 0.3,
         ..Case::default()
     };
-    check(&foreign, "TooFewWindows { kept: 0, dropped: 6 }");
+    check(&foreign, "TooFewWindows { dropped: 6, of: 12 }");
 }
 
 #[test]

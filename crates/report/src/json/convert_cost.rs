@@ -189,9 +189,9 @@ impl From<&model::NoCost> for WhyNoCost {
                 lowest: ratio(*low),
                 highest: ratio(*high),
             },
-            model::NoCost::TooFewWindows { kept, dropped } => Self::TooFewWindows {
-                kept: *kept,
+            model::NoCost::TooFewWindows { dropped, of } => Self::TooFewWindows {
                 dropped: *dropped,
+                of: *of,
             },
             model::NoCost::Ended { done, planned } => Self::Ended {
                 done: *done,

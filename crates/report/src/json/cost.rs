@@ -217,10 +217,10 @@ pub(super) enum WhyNoCost {
     },
     /// In too many windows a thread did not get its processor.
     TooFewWindows {
-        /// That count, of the placement with fewer.
-        kept: u32,
-        /// That do not.
+        /// So many.
         dropped: u32,
+        /// Of so many.
+        of: u32,
     },
     /// It ended, or the time was over, too early.
     Ended {

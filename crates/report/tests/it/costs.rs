@@ -175,12 +175,7 @@ pub(crate) fn ended() -> Report {
 
 /// Others had the processors, and the machine then refused.
 pub(crate) fn noisy_machine() -> Report {
-    let few = || {
-        Err(NoCost::TooFewWindows {
-            kept: 2,
-            dropped: 6,
-        })
-    };
+    let few = || Err(NoCost::TooFewWindows { dropped: 6, of: 8 });
     let refused = "the cpuset has one processor; give it two: `taskset -cp 0,1 4242`";
     let mut report = proven(
         reports::array(),

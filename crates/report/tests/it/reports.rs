@@ -544,7 +544,7 @@ fn finding(verdict: Verdict, samples: u64, thread_samples: u64, worst_thread: f6
             text: String::new(),
             added_bytes: None,
         },
-        next: "hitm run -- ./prog --name 'it'\\''s me'".into(),
+        next: "hitm prove -- ./prog --name 'it'\\''s me'".into(),
         caveats: vec![],
     }
 }

@@ -30,7 +30,7 @@ fn array() {
        cost        at most 97 % of the participants' time: 30,400 of their 31,280 samples
        confidence  high: 27,360 of 30,400 samples met an opposing access of another thread, within 2 ms before and after:
                    27,360 on disjoint bytes, 0 on the same bytes; 24,320 on another processor
-       next        hitm run -- ./prog --name 'it'\''s me'
+       next        hitm prove -- ./prog --name 'it'\''s me'
 
     basis  31,290 samples (0 lost, 4 undecoded), 62,007 memory operands (310 with an address that is not known, 1 outside
            every mapping); threads were seen on two or more processors at once in 98 % of the time
@@ -63,7 +63,7 @@ fn adjacent_globals() {
        cost        at most 53 % of the participants' time: 4,222 of their 8,000 samples; at most 97 % of reader's time
        confidence  high: 3,101 of 4,222 samples met an opposing access of another thread, within 2 ms before and after:
                    3,100 on disjoint bytes, 1 on the same bytes; 3,377 on another processor
-       next        hitm run -- ./prog --name 'it'\''s me'
+       next        hitm prove -- ./prog --name 'it'\''s me'
 
     basis  31,290 samples (0 lost, 4 undecoded), 62,007 memory operands (310 with an address that is not known, 1 outside
            every mapping); threads were seen on two or more processors at once in 98 % of the time
@@ -94,7 +94,7 @@ fn mixed() {
        cost        at most 33 % of the participants' time: 2,000 of their 6,000 samples; at most 50 % of one thread's time
        confidence  medium: 800 of 2,000 samples met an opposing access of another thread, within 2 ms before and after: 500
                    on disjoint bytes, 300 on the same bytes; 1,600 on another processor
-       next        hitm run -- ./prog --name 'it'\''s me'
+       next        hitm prove -- ./prog --name 'it'\''s me'
 
     basis  31,290 samples (0 lost, 4 undecoded), 62,007 memory operands (310 with an address that is not known, 1 outside
            every mapping); threads were seen on two or more processors at once in 98 % of the time
@@ -119,7 +119,7 @@ fn true_sharing() {
        cost        at most 88 % of the participants' time: 7,000 of their 8,000 samples
        confidence  high: 6,800 of 7,000 samples met an opposing access of another thread, within 2 ms before and after: 0 on
                    disjoint bytes, 6,800 on the same bytes; 5,600 on another processor
-       next        hitm run -- ./prog --name 'it'\''s me'
+       next        hitm prove -- ./prog --name 'it'\''s me'
 
     basis  31,290 samples (0 lost, 4 undecoded), 62,007 memory operands (310 with an address that is not known, 1 outside
            every mapping); threads were seen on two or more processors at once in 98 % of the time
@@ -146,7 +146,7 @@ fn lock_and_data() {
        cost        at most 30 % of the participants' time: 1,200 of their 4,000 samples
        confidence  low: 1,080 of 1,200 samples met an opposing access of another thread, within 2 ms before and after: 1,080
                    on disjoint bytes, 0 on the same bytes; 960 on another processor
-       next        hitm run -- ./prog --name 'it'\''s me'
+       next        hitm prove -- ./prog --name 'it'\''s me'
 
     basis  31,290 samples (0 lost, 4 undecoded), 62,007 memory operands (310 with an address that is not known, 1 outside
            every mapping); threads were seen on two or more processors at once in 98 % of the time
@@ -178,8 +178,8 @@ fn heap() {
        confidence  high: 1,386 of 1,540 samples met an opposing access of another thread, within 2 ms before and after:
                    1,386 on disjoint bytes, 0 on the same bytes; 1,232 on another processor
        caveat      only plain writes meet plain writes here (a store buffer can hide the wait, so this may cost nothing on
-                   this processor); measure before repairing: `hitm doctor` shows what a shared line costs on this machine
-       next        hitm run -- ./prog --name 'it'\''s me'
+                   this processor); measure before repairing: `hitm prove`
+       next        hitm prove -- ./prog --name 'it'\''s me'
 
     basis  31,290 samples (0 lost, 4 undecoded), 62,007 memory operands (310 with an address that is not known, 1 outside
            every mapping); threads were seen on two or more processors at once in 98 % of the time
@@ -208,7 +208,7 @@ fn stripped() {
        cost        at most 40 % of the participants' time: 40 of their 100 samples
        confidence  low: 36 of 40 samples met an opposing access of another thread, within 2 ms before and after: 36 on
                    disjoint bytes, 0 on the same bytes; 32 on another processor
-       next        hitm run -- ./prog --name 'it'\''s me'
+       next        hitm prove -- ./prog --name 'it'\''s me'
 
     1 finding below the least share not listed: hitm report --min-share 0 run.hitm
     caveat samples were taken by the preloaded agent: perf_event_open is refused (EPERM) (usual in containers; the agent

@@ -35,7 +35,7 @@ fn array() {
        confidence  high: 27,360 of 30,400 samples met an opposing access of another
                    thread, within 2 ms before and after: 27,360 on disjoint bytes, 0
                    on the same bytes; 24,320 on another processor
-       next        hitm run -- ./prog --name 'it'\''s me'
+       next        hitm prove -- ./prog --name 'it'\''s me'
 
     basis  31,290 samples (0 lost, 4 undecoded), 62,007 memory operands (310 with an
            address that is not known, 1 outside every mapping); threads were seen on
@@ -75,7 +75,7 @@ fn adjacent_globals() {
        confidence  high: 3,101 of 4,222 samples met an opposing access of another
                    thread, within 2 ms before and after: 3,100 on disjoint bytes, 1
                    on the same bytes; 3,377 on another processor
-       next        hitm run -- ./prog --name 'it'\''s me'
+       next        hitm prove -- ./prog --name 'it'\''s me'
 
     basis  31,290 samples (0 lost, 4 undecoded), 62,007 memory operands (310 with an
            address that is not known, 1 outside every mapping); threads were seen on
@@ -115,7 +115,7 @@ fn mixed() {
        confidence  medium: 800 of 2,000 samples met an opposing access of another
                    thread, within 2 ms before and after: 500 on disjoint bytes, 300
                    on the same bytes; 1,600 on another processor
-       next        hitm run -- ./prog --name 'it'\''s me'
+       next        hitm prove -- ./prog --name 'it'\''s me'
 
     basis  31,290 samples (0 lost, 4 undecoded), 62,007 memory operands (310 with an
            address that is not known, 1 outside every mapping); threads were seen on
@@ -144,7 +144,7 @@ fn true_sharing() {
        confidence  high: 6,800 of 7,000 samples met an opposing access of another
                    thread, within 2 ms before and after: 0 on disjoint bytes, 6,800
                    on the same bytes; 5,600 on another processor
-       next        hitm run -- ./prog --name 'it'\''s me'
+       next        hitm prove -- ./prog --name 'it'\''s me'
 
     basis  31,290 samples (0 lost, 4 undecoded), 62,007 memory operands (310 with an
            address that is not known, 1 outside every mapping); threads were seen on
@@ -175,7 +175,7 @@ fn lock_and_data() {
        confidence  low: 1,080 of 1,200 samples met an opposing access of another
                    thread, within 2 ms before and after: 1,080 on disjoint bytes, 0
                    on the same bytes; 960 on another processor
-       next        hitm run -- ./prog --name 'it'\''s me'
+       next        hitm prove -- ./prog --name 'it'\''s me'
 
     basis  31,290 samples (0 lost, 4 undecoded), 62,007 memory operands (310 with an
            address that is not known, 1 outside every mapping); threads were seen on
@@ -212,9 +212,8 @@ fn heap() {
                    on the same bytes; 1,232 on another processor
        caveat      only plain writes meet plain writes here (a store buffer can hide
                    the wait, so this may cost nothing on this processor); measure
-                   before repairing: `hitm doctor` shows what a shared line costs on
-                   this machine
-       next        hitm run -- ./prog --name 'it'\''s me'
+                   before repairing: `hitm prove`
+       next        hitm prove -- ./prog --name 'it'\''s me'
 
     basis  31,290 samples (0 lost, 4 undecoded), 62,007 memory operands (310 with an
            address that is not known, 1 outside every mapping); threads were seen on
@@ -247,7 +246,7 @@ fn stripped() {
        confidence  low: 36 of 40 samples met an opposing access of another thread,
                    within 2 ms before and after: 36 on disjoint bytes, 0 on the same
                    bytes; 32 on another processor
-       next        hitm run -- ./prog --name 'it'\''s me'
+       next        hitm prove -- ./prog --name 'it'\''s me'
 
     1 finding below the least share not listed: hitm report --min-share 0 run.hitm
     caveat samples were taken by the preloaded agent: perf_event_open is refused
@@ -298,7 +297,7 @@ fn many_participants() {
        confidence  high: 5,760 of 6,400 samples met an opposing access of another
                    thread, within 2 ms before and after: 5,760 on disjoint bytes, 0
                    on the same bytes; 5,120 on another processor
-       next        hitm run -- ./prog --name 'it'\''s me'
+       next        hitm prove -- ./prog --name 'it'\''s me'
 
     basis  31,290 samples (0 lost, 4 undecoded), 62,007 memory operands (310 with an
            address that is not known, 1 outside every mapping); threads were seen on

@@ -79,7 +79,7 @@ fn two_measures_at_80() {
        confidence  high: 27,360 of 30,400 samples met an opposing access of another
                    thread, within 2 ms before and after: 27,360 on disjoint bytes, 0
                    on the same bytes; 24,320 on another processor
-       next        hitm run -- ./prog --name 'it'\''s me'
+       next        hitm prove -- ./prog --name 'it'\''s me'
 
     basis  31,290 samples (0 lost, 4 undecoded), 62,007 memory operands (310 with an
            address that is not known, 1 outside every mapping); threads were seen on
