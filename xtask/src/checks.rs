@@ -26,6 +26,7 @@ pub(crate) fn ci() -> Result<()> {
     clippy()?;
     doc()?;
     doctest()?;
+    loom()?;
     eprintln!(
         "checks done after {:.0} s, now the tests",
         began.elapsed().as_secs_f64()
@@ -76,6 +77,25 @@ pub(crate) fn doc() -> Result<()> {
 
 pub(crate) fn doctest() -> Result<()> {
     check(&mut cargo(&["test", "--workspace", "--doc", "--quiet"]))
+}
+
+/// Crates with lock-free protocols, whose tests named `loom` try every interleaving.
+const LOOM_CRATES: [&str; 1] = ["doradd"];
+
+/// The lock-free protocols under every interleaving; a build of its own, because a configuration flag rebuilds everything.
+pub(crate) fn loom() -> Result<()> {
+    let mut command = cargo(&["test", "--lib"]);
+    for package in LOOM_CRATES {
+        command.arg("--package").arg(package);
+    }
+    // More preemptions find nothing new in practice and take hours.
+    command
+        .env("RUSTFLAGS", "--cfg loom")
+        .env("LOOM_MAX_PREEMPTIONS", "3")
+        .arg("--target-dir")
+        .arg(target_dir()?.join("loom"))
+        .args(["--", "loom"]);
+    check(&mut command)
 }
 
 /// All tests but the doctests. Those that were skipped are listed, because test runners hide what passing tests print.

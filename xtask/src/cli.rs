@@ -19,7 +19,7 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Task {
-    /// All checks of a change: fmt, tidy, clippy, doc, doctest, test; installs what the tests need.
+    /// All checks of a change: fmt, tidy, clippy, doc, doctest, loom, test; installs what the tests need.
     Ci,
     /// Formatting is rustfmt's.
     Fmt,
@@ -31,6 +31,8 @@ enum Task {
     Doc,
     /// The examples in the documentation work.
     Doctest,
+    /// The lock-free protocols, every interleaving of small cases.
+    Loom,
     /// All tests, with nextest where it is installed.
     Test,
     /// Tests of the pure crates under Miri; skips visibly without it.
@@ -124,6 +126,7 @@ pub(crate) fn run() -> Result<ExitCode> {
         Task::Clippy => checks::clippy().map(done),
         Task::Doc => checks::doc().map(done),
         Task::Doctest => checks::doctest().map(done),
+        Task::Loom => checks::loom().map(done),
         Task::Test => checks::test().map(done),
         Task::Miri => nightly::miri().map(done),
         Task::Tsan => nightly::tsan().map(done),

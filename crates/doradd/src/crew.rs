@@ -1,0 +1,314 @@
+//! The workers: where ready work waits, who takes it in which order, and what they do when there is none.
+//!
+//! Work arrives in inboxes (one producer each: a lane of submitting threads, or the dispatcher) and in each worker's
+//! own ring (what it freed itself). A worker runs a body to its end, then first what that body freed, then the oldest of
+//! its own ring and of the inboxes, then what it can take from others. It takes one id at a time, so that nothing waits
+//! behind a long body while somebody is idle.
+
+use std::collections::VecDeque;
+
+use crate::bell::Bell;
+use crate::line::{Line, assert_apart};
+use crate::ring::Ring;
+use crate::sync::{AtomicBool, AtomicU64, AtomicUsize, Mutex, Ordering, lock};
+
+/// How often in a row a worker follows what it freed before it looks at older work: a long chain of conflicts keeps its
+/// data in one core's cache, but must not starve the others.
+const STREAK: u32 = 16;
+
+/// How many bodies before its own a record is fetched: its rows can be only when it is there.
+const AHEAD: u64 = 3;
+
+/// What workers run.
+pub(crate) trait Engine: Sync {
+    /// What each worker keeps between two bodies.
+    type Worker;
+
+    /// Runs the body of a ready id and gives `hand` what it freed.
+    fn run(&self, worker: &mut Self::Worker, id: u32, hand: &mut Hand<'_>);
+
+    /// The worker found nothing to do.
+    fn idle(&self, worker: &mut Self::Worker);
+
+    /// Some bodies later, this id may be run: a hint, which may be wrong.
+    fn soon(&self, _id: u32) {}
+
+    /// After this body, that id may be run: a hint, which may be wrong.
+    fn next(&self, _id: u32) {}
+}
+
+/// The rings of all workers.
+#[derive(Debug)]
+#[repr(C)]
+pub(crate) struct Crew {
+    /// Set once, when all work is done.
+    stop: Line<AtomicBool>,
+    /// Ids in `overflow`; workers look at it when the rings are empty.
+    overflowed: Line<AtomicUsize>,
+    inboxes: Box<[Ring]>,
+    locals: Box<[Ring]>,
+    counts: Box<[Line<Counts>]>,
+    overflow: Mutex<VecDeque<u32>>,
+    work: Bell,
+}
+
+assert_apart!(Crew: stop, overflowed);
+
+/// What one worker counts; only it writes.
+#[derive(Debug)]
+pub(crate) struct Counts {
+    pub(crate) executed: AtomicU64,
+    pub(crate) stolen: AtomicU64,
+    pub(crate) parked: AtomicU64,
+    pub(crate) handed: AtomicU64,
+}
+
+/// Adds to a counter that only the calling thread writes.
+#[inline(always)]
+pub(crate) fn bump(counter: &AtomicU64, by: u64, order: Ordering) {
+    counter.store(counter.load(Ordering::Relaxed) + by, order);
+}
+
+impl Crew {
+    /// Rings for so many workers and inboxes, each with room for so many ids.
+    pub(crate) fn new(workers: usize, inboxes: usize, room: usize) -> Self {
+        let rings = |n| (0..n).map(|_| Ring::new(room)).collect();
+        Self {
+            stop: Line::new(AtomicBool::new(false)),
+            overflowed: Line::new(AtomicUsize::new(0)),
+            inboxes: rings(inboxes),
+            locals: rings(workers),
+            counts: (0..workers)
+                .map(|_| {
+                    Line::new(Counts {
+                        executed: AtomicU64::new(0),
+                        stolen: AtomicU64::new(0),
+                        parked: AtomicU64::new(0),
+                        handed: AtomicU64::new(0),
+                    })
+                })
+                .collect(),
+            overflow: Mutex::new(VecDeque::new()),
+            work: Bell::default(),
+        }
+    }
+
+    pub(crate) fn workers(&self) -> usize {
+        self.locals.len()
+    }
+
+    /// The inbox of a producer; only that producer may push.
+    pub(crate) fn inbox(&self, i: usize) -> &Ring {
+        &self.inboxes[i]
+    }
+
+    pub(crate) fn inboxes(&self) -> usize {
+        self.inboxes.len()
+    }
+
+    /// A worker's own ring; only that worker may push.
+    pub(crate) fn local(&self, worker: usize) -> &Ring {
+        &self.locals[worker]
+    }
+
+    pub(crate) fn counts(&self, worker: usize) -> &Counts {
+        &self.counts[worker]
+    }
+
+    /// Bodies that have ended, in all workers.
+    pub(crate) fn executed(&self) -> u64 {
+        let ended = |counts: &Line<Counts>| counts.executed.load(Ordering::Acquire);
+        self.counts.iter().map(ended).sum()
+    }
+
+    /// Wakes a worker for published work.
+    #[inline]
+    pub(crate) fn call(&self) {
+        self.work.ring();
+    }
+
+    /// Lets workers return once they find nothing. All submitted work must have been executed.
+    pub(crate) fn stop(&self) {
+        self.stop.store(true, Ordering::Release);
+        self.work.ring_all();
+    }
+
+    /// Ready work for a ring that is full; rare, because rings have room for all that may be in flight.
+    #[cold]
+    fn overflow(&self, id: u32) {
+        let mut overflow = lock(&self.overflow);
+        overflow.push_back(id);
+        self.overflowed.store(overflow.len(), Ordering::Release);
+        drop(overflow);
+        self.work.ring();
+    }
+
+    #[cold]
+    fn take_overflow(&self) -> Option<u32> {
+        let mut overflow = lock(&self.overflow);
+        let id = overflow.pop_front();
+        self.overflowed.store(overflow.len(), Ordering::Release);
+        id
+    }
+
+    /// Puts an id into a ring of the caller's.
+    #[inline]
+    pub(crate) fn push(&self, ring: &Ring, id: u32) {
+        if ring.push(id).is_err() {
+            self.overflow(id);
+        }
+    }
+
+    /// The next id for a worker: its own ring and its inboxes in turn, then anybody's.
+    #[inline]
+    fn find(&self, me: usize, turn: u32) -> Option<u32> {
+        let n = self.inboxes.len();
+        // Inboxes are shared out; a worker looks at its share first.
+        let mut mine = (me % n..n).step_by(self.locals.len());
+        let local = |this: &Self| this.locals[me].pop();
+        let found = if turn.is_multiple_of(2) {
+            local(self).or_else(|| mine.find_map(|i| self.inboxes[i].pop()))
+        } else {
+            mine.find_map(|i| self.inboxes[i].pop())
+                .or_else(|| local(self))
+        };
+        found.or_else(|| self.steal(me))
+    }
+
+    fn steal(&self, me: usize) -> Option<u32> {
+        let from = |rings: &[Ring]| {
+            let n = rings.len();
+            (1..=n).find_map(|i| rings[(me + i) % n].pop())
+        };
+        if let Some(id) = from(&self.inboxes).or_else(|| from(&self.locals)) {
+            bump(&self.counts[me].stolen, 1, Ordering::Relaxed);
+            return Some(id);
+        }
+        if self.overflowed.load(Ordering::Acquire) > 0 {
+            return self.take_overflow();
+        }
+        None
+    }
+
+    /// Whether a ready id waits somewhere.
+    pub(crate) fn has_work(&self) -> bool {
+        let any = |rings: &[Ring]| rings.iter().any(|ring| !ring.is_empty());
+        any(&self.inboxes) || any(&self.locals) || self.overflowed.load(Ordering::Acquire) > 0
+    }
+
+    /// A worker's life: until [`Crew::stop`] and nothing is left.
+    pub(crate) fn work<E: Engine>(&self, engine: &E, worker: &mut E::Worker, me: usize) {
+        let mut turns = Turns::default();
+        loop {
+            if self.step(engine, worker, me, &mut turns) {
+                continue;
+            }
+            engine.idle(worker);
+            let mut stopped = false;
+            let slept = self.work.wait(|| {
+                stopped = self.stop.load(Ordering::Acquire);
+                stopped || self.has_work()
+            });
+            if slept {
+                if self.has_work() {
+                    // One call wakes one worker; there may be work for more.
+                    self.work.ring();
+                }
+                bump(&self.counts[me].parked, 1, Ordering::Relaxed);
+            }
+            if stopped && !self.has_work() {
+                return;
+            }
+        }
+    }
+
+    /// Runs one ready body, if there is one.
+    #[inline]
+    pub(crate) fn step<E: Engine>(
+        &self,
+        engine: &E,
+        worker: &mut E::Worker,
+        me: usize,
+        turns: &mut Turns,
+    ) -> bool {
+        turns.turn = turns.turn.wrapping_add(1);
+        let Some(id) = turns.next.take().or_else(|| self.find(me, turns.turn)) else {
+            return false;
+        };
+        let inbox = &self.inboxes[me % self.inboxes.len()];
+        if let Some(id) = inbox.peek(AHEAD) {
+            engine.soon(id);
+        }
+        if let Some(id) = inbox.peek(0) {
+            engine.next(id);
+        }
+        let mut hand = Hand {
+            crew: self,
+            me,
+            may_keep: !turns.shares && turns.streak < STREAK,
+            kept: None,
+            shared: 0,
+        };
+        engine.run(worker, id, &mut hand);
+        let Hand { kept, shared, .. } = hand;
+        if shared > 0 {
+            self.locals[me].publish();
+            self.work.ring();
+        }
+        let counts = &self.counts[me];
+        turns.streak = if kept.is_some() { turns.streak + 1 } else { 0 };
+        if kept.is_some() {
+            bump(&counts.handed, 1, Ordering::Relaxed);
+        }
+        turns.next = kept;
+        bump(&counts.executed, 1, Ordering::Release);
+        true
+    }
+}
+
+/// What a worker remembers from one body to the next.
+#[derive(Debug, Default)]
+pub(crate) struct Turns {
+    next: Option<u32>,
+    streak: u32,
+    turn: u32,
+    shares: bool,
+}
+
+impl Turns {
+    /// For one who may stop running bodies at any time: keeps none for later.
+    pub(crate) fn sharing() -> Self {
+        Self {
+            shares: true,
+            ..Self::default()
+        }
+    }
+}
+
+/// Takes what a body freed: the first for this worker itself, the rest for its ring.
+#[derive(Debug)]
+pub(crate) struct Hand<'a> {
+    crew: &'a Crew,
+    me: usize,
+    may_keep: bool,
+    kept: Option<u32>,
+    shared: u32,
+}
+
+impl Hand<'_> {
+    /// This id has become ready.
+    #[inline]
+    pub(crate) fn ready(&mut self, id: u32) {
+        if self.may_keep && self.kept.is_none() {
+            self.kept = Some(id);
+        } else {
+            self.share(id);
+        }
+    }
+
+    /// This id is ready and may be anybody's.
+    pub(crate) fn share(&mut self, id: u32) {
+        self.crew.push(&self.crew.locals[self.me], id);
+        self.shared += 1;
+    }
+}

@@ -1,0 +1,124 @@
+//! How the runtime works, for who changes it. Nothing here is code.
+//!
+//! # Parts
+//!
+//! | module | what it is |
+//! | --- | --- |
+//! | `sync` | the one door to atomics, locks and threads; loom and shuttle stand in for them behind it |
+//! | `line` | values alone on their line, and the compile-time check of it |
+//! | `bell` | waiting: spin, give way, sleep |
+//! | `ring` | ready work: one producer, many consumers |
+//! | `crew` | the workers, and in which order they take work |
+//! | `when` | objects, their queues, and requests from any thread |
+//! | `replay` | a log: rows and their tails, the window, the graph, the dispatcher's stages, the serial oracle |
+//!
+//! # Requests from any thread
+//!
+//! An object ([`Cown`](crate::Cown)) has one word of state: a lock bit, whether readers hold it, and its *tail*, the last
+//! slot of the queue of requests that want it. A request is a record of a slab: a countdown, a slot per object, and the
+//! closure. Submitting has two phases:
+//!
+//! 1. The headers of all objects are locked in the order of their addresses, and a slot is appended to each queue. A
+//!    slot whose object is free holds it at once; the countdown is the number of the others.
+//! 2. The headers are unlocked. From here on, whoever ends with one of the objects can count down.
+//!
+//! Because all locks are held at one moment, two requests stand in the same order in every queue they share. Waiting
+//! follows those queues from later to earlier, so it has no circles: there is no deadlock to avoid. The lock bit is held
+//! for a handful of instructions and never while a body runs or while its holder waits for anything but a later header.
+//! A free object that a request wants alone is taken with one compare-exchange, and given back with one.
+//!
+//! A body that ends releases each object: to the next writer, or to all readers up to the next writer. The last count is
+//! a release and an acquire, so a body sees what the earlier holders of *all* its objects did. Of what it freed, the
+//! worker runs the first next, while its data is in this core's cache (at most sixteen times in a row); the rest goes to
+//! the worker's ring, where others may take it.
+//!
+//! Objects need no count of the requests that use them. When the last handle is dropped while the queue is not empty, a
+//! bit in the state says so, and the request that leaves the object free drops it.
+//!
+//! # Replaying a log
+//!
+//! A replay has one source of order, so it needs no locks and no compare-exchange on rows. Four stages work on each
+//! transaction: taking it from the log, naming its rows, fetching their tails, joining it to the graph. The
+//! transaction's record is in a ring, the *window*, at the place that its sequence number gives; stages pass
+//! ranges of numbers by cursors, workers get ids by rings.
+//!
+//! A row's *tail* says which transaction named it last, and is a word in an array that only the joining thread touches:
+//! workers never write it, the dispatcher never touches a row. A transaction waits for the last writer of each row it
+//! reads, and for the last writer or all readers since then of each row it writes. To wait for a transaction is to be in
+//! its list of *successors*: the joining thread adds a node with one compare-exchange, the worker closes the list with
+//! one swap when the body has ended. A closed list, or a number that is a window's length ago, means that there is
+//! nothing to wait for. Only transactions that meet cost anything; one that meets nobody costs its worker one swap.
+//!
+//! A record holds nodes for its own rows only, two each: one in the list of the writer it waits for, one in its own list
+//! for the writer that waits for it as a reader. So a record needs no memory beyond its own, whatever the graph is.
+//! The countdown starts with a large guard, so that it cannot reach zero while edges are still being added.
+//!
+//! Records are used again in the order of the log: transaction `s` may be taken once `s - max_in_flight` has ended. One
+//! very long transaction therefore stops the dispatcher `max_in_flight` transactions later, and nothing else. For that,
+//! what is in flight is bounded without a free list, and old readers are known to have ended by their number.
+//!
+//! A worker fetches the record of the id four places ahead in its inbox, and the rows of the next one. What it reads for
+//! that is atomic, because the record may belong to somebody else by then; prefetching a wrong address does no harm.
+//!
+//! # Memory orders
+//!
+//! | where | order | because |
+//! | --- | --- | --- |
+//! | taking a free header, locking one | acquire | the value and the queue as the last holder left them |
+//! | releasing, unlocking | release | the same, from the other side |
+//! | a record's countdown | acquire and release | the last to count has what all holders did |
+//! | `ring.tail` | release by the producer, acquire by consumers | the record behind the id |
+//! | `ring.head` | release by consumers, acquire by the producer | a cell is read before it is used again |
+//! | a list of successors | release to join and to close, acquire to close and to find closed | nodes one way, rows the other |
+//! | a transaction's countdown | acquire and release | the last to count has what all it waited for did |
+//! | `finished` | release by the worker, acquire by the first stage | the record is used again |
+//! | a stage's cursor | release, acquire | the part of the record that the stage wrote |
+//! | the slab's free chains | release to give, acquire to take | the links, and that the records are done with |
+//! | `bell` | a sequentially consistent fence on both sides | one of sleeper and ringer sees the other |
+//! | counts of what ended | release, acquire | draining means that the effects are there |
+//! | all other counts | relaxed | they are only shown |
+//!
+//! # Who writes which line
+//!
+//! | line | written by | how often |
+//! | --- | --- | --- |
+//! | `ring.tail` and the producer's own cursor | the producer | per publication, per id |
+//! | `ring.head` | the worker, thieves | per id |
+//! | a lane's lock and free chain | the submitters of that lane | per request |
+//! | a worker's counters | that worker | per request |
+//! | the slab's free chain | workers, submitters | per 32 requests |
+//! | `crew.stop`, `bell.sleepers` | at the end; who falls asleep | seldom: polled, so they stand alone |
+//! | `progress.spawned` | the joining thread | per transaction |
+//! | `progress.any_poisoned` | who poisons first | once: every worker reads it per transaction, so it stands alone |
+//! | a stage's cursor | that stage | per batch |
+//! | tails, chains of readers | the joining thread | per row named; no worker reads them |
+//! | a transaction's record | the stages, its worker, and who joins or leaves its list | the hand-over itself |
+//! | a record | its submitter, then its worker | twice per request: the hand-over itself |
+//! | an object's header with the beginning of its value | who submits for it, who holds it | per request: the hand-over itself |
+//!
+//! The feature `story1-false-sharing` puts `progress.spawned` and `progress.any_poisoned` on one line, as two globals of the
+//! system this crate follows once were: the lab for tools that look for such lines.
+//!
+//! Fields that one thread writes often are `Line`s, and `assert_apart!` fails to compile when two come within 128 bytes.
+//!
+//! # Back-pressure
+//!
+//! The slab has `max_in_flight` records for submitters from outside; one that finds none waits on a bell until a worker
+//! gives some back. A body that submits must not wait, since it may hold what the others need, so bodies have a second
+//! pool, which grows when it is empty. A record is given back after its objects are released, in chains of 32, at once
+//! when somebody sleeps for one, and before a worker sleeps. A replay's dispatcher that finds the window full runs bodies
+//! itself (if its stages are fused), and sleeps when there are none to run.
+//!
+//! # Panics
+//!
+//! A body's panic is caught, counted, and its message kept; its objects are released as after any end. What it did to
+//! them stays ([`OnPanic::Continue`](crate::OnPanic::Continue)), or poisons them
+//! ([`OnPanic::Poison`](crate::OnPanic::Poison)). Poison is part of an object's state, written by who holds the object and
+//! read by who holds it later, so which requests are refused depends on their order only, never on timing.
+//!
+//! In a replay the policy is the [`App`](crate::App)'s, since it is part of what the log means.
+//!
+//! # The end
+//!
+//! Draining compares what has ended, read first, with what was submitted, read second: equal means that at the moment
+//! between nothing was in flight. Workers ring when they run out of work. The stop flag is set only after that.

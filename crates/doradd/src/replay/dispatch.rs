@@ -1,0 +1,203 @@
+//! The dispatcher on one thread: all stages fused.
+//!
+//! It takes transactions from the log some steps ahead of joining them to the graph, so that the tails of their rows have
+//! arrived by then. Ready ones are published in batches. When as many are in flight as allowed, it runs bodies itself:
+//! on a machine with few cores the dispatcher's core is worth as much as a worker's.
+
+use std::time::Duration;
+
+use crate::crew::{Crew, Turns};
+use crate::replay::access::Access;
+use crate::replay::app::{App, Log, Next, Sequence};
+use crate::replay::execute::Executor;
+use crate::replay::outcome::ReplayError;
+use crate::sync::{Ordering, SPINS, YIELDS, spin_loop, yield_now};
+
+/// Steps between naming rows and joining the graph.
+const LOOKAHEAD: u64 = 8;
+/// Transactions that are published at once, at most.
+const BATCH: u64 = 8;
+/// Bodies that the dispatcher runs before it looks for room again.
+const HELP: usize = 4;
+
+/// Joins transactions to the graph and passes the ready ones to workers.
+pub(crate) struct Spawner<'s, 'a, A: App> {
+    executor: &'s Executor<'a, A>,
+    crew: &'s Crew,
+    spawned: u64,
+    inbox: usize,
+}
+
+#[expect(
+    unsafe_code,
+    reason = "the one spawning thread's part of the window's protocol"
+)]
+impl<'s, 'a, A: App> Spawner<'s, 'a, A> {
+    /// # Safety
+    /// It is the replay's only spawner.
+    pub(crate) unsafe fn new(executor: &'s Executor<'a, A>, crew: &'s Crew) -> Self {
+        Self {
+            executor,
+            crew,
+            spawned: 0,
+            inbox: 0,
+        }
+    }
+
+    /// Joins the next transaction to the graph.
+    ///
+    /// # Safety
+    /// This thread's stage has it, and its rows are written down.
+    #[inline]
+    pub(crate) unsafe fn spawn(&mut self) {
+        let window = self.executor.window;
+        // SAFETY: there is one spawner, which counts.
+        if unsafe { window.spawn(self.spawned) } {
+            let inbox = self.crew.inbox(self.inbox);
+            self.crew.push(inbox, window.id(self.spawned));
+        }
+        self.spawned += 1;
+        let progress = &self.executor.progress;
+        progress.spawned.store(self.spawned, Ordering::Relaxed);
+    }
+
+    /// Shows workers what is ready.
+    #[inline]
+    pub(crate) fn publish(&mut self) {
+        if self.crew.inbox(self.inbox).publish() {
+            self.crew.call();
+            self.inbox = (self.inbox + 1) % self.crew.inboxes();
+        }
+    }
+}
+
+/// Puts a transaction in flight: its request and its rows.
+///
+/// # Safety
+/// The window has room for this number, the caller is the stage that fills it, and the numbers come in order.
+#[expect(
+    unsafe_code,
+    reason = "the first stages' part of the window's protocol"
+)]
+#[inline]
+pub(crate) unsafe fn name_rows<'a, A: App>(
+    app: &'a A,
+    executor: &Executor<'_, A>,
+    access: &mut Access<'a>,
+    sequence: u64,
+) -> Result<(), ReplayError> {
+    let window = executor.window;
+    let id = window.id(sequence);
+    access.begin();
+    // SAFETY: as the caller promises.
+    app.access(unsafe { window.txn(id) }, access);
+    if access.has_fault()
+        && let Some(fault) = access.take_fault()
+    {
+        let sequence = Sequence(sequence);
+        return Err(ReplayError::Access { sequence, fault });
+    }
+    // SAFETY: as the caller promises.
+    unsafe { window.set_rows(id, access) };
+    Ok(())
+}
+
+/// All stages on this thread. Gives how many transactions it put into the window, and why it stopped if not at the end;
+/// the last one is then not in the graph, nor are those of a panic.
+#[expect(unsafe_code, reason = "all stages' part of the window's protocol")]
+pub(crate) fn fused<'a, A: App>(
+    mut log: impl Log<Txn = A::Txn>,
+    app: &'a A,
+    executor: &Executor<'_, A>,
+    crew: &Crew,
+    access: &mut Access<'a>,
+    taken: &mut u64,
+) -> Result<(), ReplayError> {
+    let window = executor.window;
+    // SAFETY: the only one.
+    let mut spawner = unsafe { Spawner::new(executor, crew) };
+    let mut pause = Pause::default();
+    let mut turns = Turns::sharing();
+    let mut fault = None;
+    let mut ended = false;
+    loop {
+        let mut full = false;
+        let mut dry = false;
+        let mut batch = 0;
+        while !ended && batch < BATCH {
+            if !window.has_room(*taken) {
+                full = true;
+                break;
+            }
+            match log.next() {
+                Next::Txn(txn) => {
+                    window.prefetch(window.id(*taken + LOOKAHEAD));
+                    // SAFETY: there is room, and this is the first stage.
+                    unsafe { window.fill(*taken, txn) };
+                    *taken += 1;
+                    // SAFETY: it is filled just now.
+                    if let Err(error) = unsafe { name_rows(app, executor, access, *taken - 1) } {
+                        fault = Some(error);
+                        ended = true;
+                        break;
+                    }
+                    // SAFETY: its rows are written down.
+                    unsafe { window.prefetch_tails(window.id(*taken - 1)) };
+                    batch += 1;
+                }
+                Next::NotYet => {
+                    dry = true;
+                    break;
+                }
+                Next::End => ended = true,
+            }
+        }
+        let keep = if ended || full || dry { 0 } else { LOOKAHEAD };
+        let named = *taken - u64::from(fault.is_some());
+        let before = spawner.spawned;
+        while spawner.spawned + keep < named {
+            // SAFETY: its rows are written down.
+            unsafe { spawner.spawn() };
+        }
+        spawner.publish();
+        if ended {
+            return fault.map_or(Ok(()), Err);
+        }
+        if full && spawner.spawned == before {
+            help(executor, crew, &mut turns, *taken);
+        }
+        if dry {
+            pause.wait();
+        } else {
+            pause = Pause::default();
+        }
+    }
+}
+
+/// Runs some ready bodies, or waits for room if there are none.
+fn help<A: App>(executor: &Executor<'_, A>, crew: &Crew, turns: &mut Turns, next: u64) {
+    let me = crew.workers() - 1;
+    let helped = (0..HELP).take_while(|_| crew.step(executor, &mut (), me, turns));
+    if helped.count() == 0 {
+        executor.room.wait(|| executor.window.has_room(next));
+    }
+}
+
+/// Waits for a source that cannot ring: spins, gives way, then sleeps for moments.
+#[derive(Debug, Default)]
+pub(crate) struct Pause {
+    waits: u32,
+}
+
+impl Pause {
+    pub(crate) fn wait(&mut self) {
+        self.waits = self.waits.saturating_add(1);
+        if self.waits < SPINS {
+            spin_loop();
+        } else if self.waits < SPINS + 16 * YIELDS || cfg!(shuttle) {
+            yield_now();
+        } else {
+            std::thread::sleep(Duration::from_micros(20));
+        }
+    }
+}

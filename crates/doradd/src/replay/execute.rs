@@ -1,0 +1,189 @@
+//! Running transactions that hold their rows.
+
+use std::collections::{BTreeMap, HashSet};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use crate::bell::Bell;
+use crate::crew::{Engine, Hand};
+use crate::line::prefetch;
+#[cfg(not(feature = "story1-false-sharing"))]
+use crate::line::{Line, assert_apart};
+use crate::panics::{OnPanic, message};
+use crate::replay::access::Acquired;
+use crate::replay::app::{App, Ctx, Sequence};
+use crate::replay::outcome::Replayed;
+use crate::replay::window::Window;
+use crate::sync::{AtomicBool, AtomicU64, Mutex, Ordering, lock};
+
+/// Panic messages that are kept: of the first in the log.
+const KEPT_PANICS: usize = 16;
+
+/// What workers need of a replay.
+pub(crate) struct Executor<'a, A: App> {
+    app: &'a A,
+    pub(crate) window: &'a Window<A::Txn>,
+    seed: u64,
+    poisons: bool,
+    /// The dispatcher sleeps here until a record is free.
+    pub(crate) room: Bell,
+    pub(crate) progress: Progress,
+    faults: Mutex<Faults>,
+}
+
+/// A word that the dispatcher writes for every transaction, and one that workers read for every transaction.
+///
+/// Each alone on its line, or together on one as in the story that this crate comes from, to have the lab that hitm finds.
+#[derive(Debug, Default)]
+#[repr(C, align(128))]
+pub(crate) struct Progress {
+    /// Transactions that are joined to the graph.
+    pub(crate) spawned: Apart<AtomicU64>,
+    /// Whether a row is poisoned at all.
+    any_poisoned: Apart<AtomicBool>,
+}
+
+#[cfg(not(feature = "story1-false-sharing"))]
+type Apart<T> = Line<T>;
+#[cfg(feature = "story1-false-sharing")]
+type Apart<T> = T;
+
+#[cfg(not(feature = "story1-false-sharing"))]
+assert_apart!(Progress: spawned, any_poisoned);
+
+/// Panics and what they left behind; touched only when something panics, or has.
+#[derive(Debug, Default)]
+struct Faults {
+    poisoned: HashSet<usize>,
+    panicked: u64,
+    refused: u64,
+    panics: BTreeMap<Sequence, String>,
+}
+
+impl<'a, A: App> Executor<'a, A> {
+    pub(crate) fn new(app: &'a A, window: &'a Window<A::Txn>) -> Self {
+        Self {
+            app,
+            window,
+            seed: app.seed(),
+            poisons: app.on_panic() == OnPanic::Poison,
+            room: Bell::default(),
+            progress: Progress::default(),
+            faults: Mutex::new(Faults::default()),
+        }
+    }
+
+    /// Runs a transaction's body, and ends its request.
+    ///
+    /// # Safety
+    /// The caller has the transaction, which holds its rows; called once.
+    #[expect(unsafe_code, reason = "the worker has the record and the rows")]
+    #[inline]
+    pub(crate) unsafe fn body(&self, id: u32) -> u64 {
+        let (sequence, n, writes) = self.window.task(id);
+        let rows = self.window.rows(id);
+        // Relaxed: a body that poisoned one of our rows released it before we acquired it.
+        let any_poisoned = self.progress.any_poisoned.load(Ordering::Relaxed);
+        if any_poisoned && self.refuses((0..n).map(|i| rows.get(i))) {
+            // SAFETY: as the caller promises.
+            let _ = catch_unwind(AssertUnwindSafe(|| unsafe { self.window.drop_txn(id) }));
+            return sequence;
+        }
+        let ctx = Ctx {
+            sequence: Sequence(sequence),
+            seed: self.seed,
+        };
+        let ended = catch_unwind(AssertUnwindSafe(|| {
+            // SAFETY: as the caller promises.
+            let txn = unsafe { self.window.txn(id) };
+            // SAFETY: as the caller promises.
+            let acquired = unsafe { Acquired::new(rows, n, writes) };
+            self.app.execute(txn, acquired, &ctx);
+        }));
+        // SAFETY: as the caller promises.
+        let dropped = catch_unwind(AssertUnwindSafe(|| unsafe { self.window.drop_txn(id) }));
+        if let Err(payload) = ended.and(dropped) {
+            let written = (0..n).filter(|i| writes >> i & 1 == 1);
+            let message = message(&*payload);
+            self.panicked(sequence, message, written.map(|i| rows.get(i)));
+        }
+        sequence
+    }
+
+    #[cold]
+    fn refuses(&self, mut rows: impl Iterator<Item = *mut u8>) -> bool {
+        let mut faults = lock(&self.faults);
+        let refuses = rows.any(|row| faults.poisoned.contains(&row.addr()));
+        faults.refused += u64::from(refuses);
+        refuses
+    }
+
+    #[cold]
+    fn panicked(&self, sequence: u64, message: String, written: impl Iterator<Item = *mut u8>) {
+        let mut faults = lock(&self.faults);
+        faults.panicked += 1;
+        faults.panics.insert(Sequence(sequence), message);
+        if faults.panics.len() > KEPT_PANICS {
+            faults.panics.pop_last();
+        }
+        if self.poisons {
+            faults.poisoned.extend(written.map(|row| row.addr()));
+            self.progress.any_poisoned.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Fetches the rows of a transaction that runs soon.
+    #[inline]
+    pub(crate) fn prefetch_rows(&self, id: u32) {
+        let (_, n, _) = self.window.task(id);
+        let rows = self.window.rows(id);
+        for i in 0..n {
+            let row = rows.get(i);
+            for line in 0..A::PREFETCH_LINES {
+                prefetch(row.wrapping_add(line * 64));
+            }
+        }
+    }
+
+    pub(crate) fn outcome(self, executed: u64) -> Replayed {
+        let faults = std::mem::take(&mut *lock(&self.faults));
+        Replayed {
+            executed,
+            panicked: faults.panicked,
+            refused: faults.refused,
+            panics: faults.panics,
+            ..Replayed::default()
+        }
+    }
+}
+
+#[expect(unsafe_code, reason = "ready ids come from rings that give each once")]
+impl<A: App> Engine for Executor<'_, A> {
+    type Worker = ();
+
+    #[inline]
+    fn run(&self, (): &mut (), id: u32, hand: &mut Hand<'_>) {
+        // SAFETY: the transaction is ready: it holds its rows, and its record is this worker's.
+        let sequence = unsafe { self.body(id) };
+        // SAFETY: the body has ended.
+        unsafe { self.window.release(id, |id| hand.ready(id)) };
+        self.window.finish(sequence);
+        // May miss who is just falling asleep; the next body, or running out of work, does not.
+        if self.room.maybe_sleepers() {
+            self.room.ring_all();
+        }
+    }
+
+    fn idle(&self, (): &mut ()) {
+        self.room.ring_all();
+    }
+
+    #[inline]
+    fn soon(&self, id: u32) {
+        self.window.prefetch(id);
+    }
+
+    #[inline]
+    fn next(&self, id: u32) {
+        self.prefetch_rows(id);
+    }
+}

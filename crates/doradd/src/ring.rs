@@ -1,0 +1,198 @@
+//! Ready work: a bounded queue with one producer and many consumers, first in first out.
+//!
+//! One thread pushes behaviour ids and publishes them in batches; its worker takes them from the front, and so do
+//! thieves. The producer writes its cursor once per batch, the consumers theirs once per item, each on its own line.
+//!
+//! # Why an item is taken once, and whole
+//! A consumer reads the item before it moves `head` with a compare-exchange; positions are 64 bits and never return, so
+//! success means that nobody else took the position. The producer overwrites a cell only after it has read a `head`
+//! beyond it (acquire, with the release of the consumer's compare-exchange), so the read item was the one published.
+
+use crate::line::{Line, assert_apart};
+use crate::sync::{AtomicU32, AtomicU64, Ordering};
+
+/// A bounded queue of ids.
+#[derive(Debug)]
+#[repr(C)]
+pub(crate) struct Ring {
+    /// The next position to take.
+    head: Line<AtomicU64>,
+    /// The end of what is published.
+    tail: Line<AtomicU64>,
+    /// Only the producer's.
+    own: Line<Own>,
+    cells: Box<[AtomicU32]>,
+    mask: u64,
+}
+
+assert_apart!(Ring: head, tail, own);
+
+#[derive(Debug)]
+struct Own {
+    /// The end of what is written.
+    written: AtomicU64,
+    /// A `head` seen earlier.
+    head: AtomicU64,
+}
+
+/// The ring has no room for the id.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Full;
+
+impl Ring {
+    /// A ring with room for at least `room` ids.
+    pub(crate) fn new(room: usize) -> Self {
+        let n = room.max(1).next_power_of_two();
+        Self {
+            head: Line::new(AtomicU64::new(0)),
+            tail: Line::new(AtomicU64::new(0)),
+            own: Line::new(Own {
+                written: AtomicU64::new(0),
+                head: AtomicU64::new(0),
+            }),
+            cells: (0..n).map(|_| AtomicU32::new(0)).collect(),
+            mask: n as u64 - 1,
+        }
+    }
+
+    #[inline(always)]
+    fn cell(&self, position: u64) -> &AtomicU32 {
+        &self.cells[(position & self.mask) as usize]
+    }
+
+    /// Writes an id that consumers see once it is published. Only the producer may call this.
+    #[inline]
+    pub(crate) fn push(&self, id: u32) -> Result<(), Full> {
+        let written = self.own.written.load(Ordering::Relaxed);
+        if written - self.own.head.load(Ordering::Relaxed) > self.mask {
+            let head = self.head.load(Ordering::Acquire);
+            self.own.head.store(head, Ordering::Relaxed);
+            if written - head > self.mask {
+                return Err(Full);
+            }
+        }
+        self.cell(written).store(id, Ordering::Relaxed);
+        self.own.written.store(written + 1, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Shows consumers what was pushed; whether there was anything. Only the producer may call this.
+    #[inline]
+    pub(crate) fn publish(&self) -> bool {
+        let written = self.own.written.load(Ordering::Relaxed);
+        if self.tail.load(Ordering::Relaxed) == written {
+            return false;
+        }
+        self.tail.store(written, Ordering::Release);
+        true
+    }
+
+    /// Takes the oldest published id.
+    #[inline]
+    pub(crate) fn pop(&self) -> Option<u32> {
+        let mut head = self.head.load(Ordering::Relaxed);
+        loop {
+            if head >= self.tail.load(Ordering::Acquire) {
+                return None;
+            }
+            let id = self.cell(head).load(Ordering::Relaxed);
+            match self
+                .head
+                .compare_exchange(head, head + 1, Ordering::Release, Ordering::Relaxed)
+            {
+                Ok(_) => return Some(id),
+                Err(now) => head = now,
+            }
+        }
+    }
+
+    /// An id `ahead` of the oldest, if it is published: a hint for prefetching, it may be taken already.
+    #[inline]
+    pub(crate) fn peek(&self, ahead: u64) -> Option<u32> {
+        let position = self.head.load(Ordering::Relaxed) + ahead;
+        (position < self.tail.load(Ordering::Acquire))
+            .then(|| self.cell(position).load(Ordering::Relaxed))
+    }
+
+    /// Whether nothing is published that was not taken.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.head.load(Ordering::Relaxed) >= self.tail.load(Ordering::Acquire)
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::{Full, Ring};
+
+    #[test]
+    fn first_in_first_out_once_published() {
+        let ring = Ring::new(3);
+        assert!(!ring.publish());
+        for id in 0..4 {
+            ring.push(id).unwrap();
+        }
+        assert_eq!(
+            (ring.push(9), ring.pop(), ring.is_empty()),
+            (Err(Full), None, true)
+        );
+        assert!(ring.publish());
+        assert_eq!((ring.peek(1), ring.peek(4)), (Some(1), None));
+        assert_eq!((ring.pop(), ring.pop()), (Some(0), Some(1)));
+        ring.push(4).unwrap();
+        ring.publish();
+        let rest: Vec<u32> = std::iter::from_fn(|| ring.pop()).collect();
+        assert_eq!(rest, [2, 3, 4]);
+    }
+}
+
+#[cfg(all(test, loom))]
+mod loom_tests {
+    use loom::sync::Arc;
+    use loom::thread;
+
+    use super::Ring;
+    use crate::sync::UnsafeCell;
+
+    /// Two consumers get each id once, also when cells are used again, and see what was written before the push.
+    #[test]
+    fn each_id_is_taken_once() {
+        loom::model(|| {
+            let ring = Arc::new(Ring::new(2));
+            let values = Arc::new([
+                UnsafeCell::new(0u32),
+                UnsafeCell::new(0),
+                UnsafeCell::new(0),
+            ]);
+            let consumer = {
+                let (ring, values) = (Arc::clone(&ring), Arc::clone(&values));
+                thread::spawn(move || take(&ring, &values[..]))
+            };
+            let mut pushed = Vec::new();
+            for id in 0..3u32 {
+                #[expect(unsafe_code, reason = "what the ring hands over")]
+                // SAFETY: the id is not pushed yet, so nobody else looks at its value.
+                values[id as usize].with_mut(|value| unsafe { *value = id + 10 });
+                if ring.push(id).is_ok() {
+                    ring.publish();
+                    pushed.push(id);
+                }
+            }
+            let mut taken = take(&ring, &values[..]);
+            taken.extend(consumer.join().unwrap());
+            taken.extend(take(&ring, &values[..]));
+            taken.sort_unstable();
+            assert_eq!(taken, pushed);
+        });
+    }
+
+    fn take(ring: &Ring, values: &[UnsafeCell<u32>]) -> Vec<u32> {
+        std::iter::from_fn(|| ring.pop())
+            .inspect(|&id| {
+                #[expect(unsafe_code, reason = "what the ring hands over")]
+                // SAFETY: the id was taken from the ring, and its value is not written after that.
+                let value = values[id as usize].with(|value| unsafe { *value });
+                assert_eq!(value, id + 10);
+            })
+            .collect()
+    }
+}

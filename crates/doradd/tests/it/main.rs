@@ -1,0 +1,9 @@
+//! What users of the runtime can rely on, through its public interface.
+#![cfg(not(any(loom, shuttle)))]
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod quiet;
+mod replay;
+mod replay_model;
+mod when;
+mod when_model;
