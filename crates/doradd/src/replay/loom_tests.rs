@@ -37,7 +37,7 @@ impl World {
                 self.values[row].with_mut(|value| unsafe { *value = sequence as usize + 1 });
             } else {
                 // SAFETY: held; loom checks it.
-                self.values[row].with(|value| assert!(unsafe { *value } <= sequence as usize));
+                self.values[row].with(|value| assert!(unsafe { *value } <= sequence as usize + 1));
             }
         }
         // SAFETY: it was ready, and its body has ended.

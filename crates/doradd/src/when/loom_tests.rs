@@ -22,9 +22,12 @@ struct World {
 
 impl World {
     fn new(objects: usize) -> Arc<Self> {
+        let mut objects: Vec<Cown<u32>> = (0..objects).map(|_| Cown::new(0, 1)).collect();
+        // Loom repeats an execution step by step, so the order of locking must not depend on the allocator.
+        objects.sort_by_key(|object| object.header() as *const Header);
         Arc::new(Self {
             slab: Slab::new(4),
-            objects: (0..objects).map(|_| Cown::new(0, 1)).collect(),
+            objects,
         })
     }
 
