@@ -8,13 +8,18 @@ pub(crate) fn now() -> Nanos {
     read(ClockId::CLOCK_MONOTONIC)
 }
 
+/// Since the machine was booted, also while it was suspended.
+pub(crate) fn since_boot() -> Nanos {
+    read(ClockId::CLOCK_BOOTTIME)
+}
+
 /// Now, by the wall clock: nanoseconds since 1970.
 pub(crate) fn wall() -> Nanos {
     read(ClockId::CLOCK_REALTIME)
 }
 
 fn read(clock: ClockId) -> Nanos {
-    // Both clocks exist on every Linux; 0 would only make times look old.
+    // These clocks exist on every Linux; 0 would only make times look old.
     clock_gettime(clock).map_or_else(
         |_| Nanos::default(),
         |time| {

@@ -166,7 +166,7 @@ fn line(message: &Message) -> String {
             format!("thread {pid} {tid} {} {original}", start.0)
         }
         Message::Placed(tid, cpu, at) => format!("placed {tid} {cpu} {}", at.0),
-        Message::Born(pid) => format!("born {pid}"),
+        Message::Born(pid, at) => format!("born {pid} {}", at.0),
         Message::Restored => "restored".into(),
     }
 }
@@ -189,7 +189,7 @@ fn parse(line: &str) -> Option<Message> {
             Cpu(word()?.parse().ok()?),
             Ticks(word()?.parse().ok()?),
         ),
-        "born" => Message::Born(Pid(word()?.parse().ok()?)),
+        "born" => Message::Born(Pid(word()?.parse().ok()?), Ticks(word()?.parse().ok()?)),
         "restored" => Message::Restored,
         _ => return None,
     })
@@ -209,7 +209,7 @@ mod tests {
         vec![
             Message::Thread(target, mask),
             Message::Placed(Tid(8), Cpu(3), Ticks(99)),
-            Message::Born(Pid(12)),
+            Message::Born(Pid(12), Ticks(101)),
             Message::Restored,
         ]
     }

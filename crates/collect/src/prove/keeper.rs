@@ -3,7 +3,7 @@
 //! Every move is told to the guardian first. The keeper puts everything right when told to, or at the latest when it is
 //! dropped, which an error or a panic does.
 
-use hitm_model::{GroupOutcome, Pid, PlannedGroup, PlannedThread};
+use hitm_model::{GroupOutcome, Nanos, Pid, PlannedGroup, PlannedThread};
 use nix::errno::Errno;
 
 use super::{
@@ -126,11 +126,12 @@ impl<'g> Keeper<'g> {
         Ok(())
     }
 
-    /// Gives those that were born confined what their parents may use. `born` are processes that were seen being born.
-    pub(super) fn release_newborns(&mut self, born: Vec<Pid>) -> Result<(), Halt> {
+    /// Gives those that were born confined what their parents may use. `born` are processes that were seen being born, and
+    /// when.
+    pub(super) fn release_newborns(&mut self, born: Vec<(Pid, Nanos)>) -> Result<(), Halt> {
         let told = born
             .into_iter()
-            .map(|pid| self.tell(&Message::Born(pid)))
+            .map(|(pid, at)| self.tell(&Message::Born(pid, Ticks::at(at))))
             .fold(Ok(()), Result::and);
         self.ledger.release_newborns(ROUNDS);
         told

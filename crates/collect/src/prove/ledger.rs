@@ -11,7 +11,10 @@
 //! or that is not known, what any of them may use. A new thread that confines itself to just such a processor within
 //! the window cannot be told from one that inherited it.
 
-use std::{collections::BTreeSet, fs};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+};
 
 use hitm_model::{Pid, Tid};
 
@@ -24,6 +27,9 @@ use crate::machine::Cpu;
 /// Newborns may have made more by the time they are found; a program that makes them faster than that is given up on.
 const MOST_ROUNDS: usize = 100;
 
+/// The sampler's and the kernel's times of one birth differ by so many ticks at most.
+const SAME_BIRTH: u64 = 2;
+
 /// A change of the ledger.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Message {
@@ -31,8 +37,8 @@ pub(super) enum Message {
     Thread(Target, CpuMask),
     /// It will be put on one processor, at this time.
     Placed(Tid, Cpu, Ticks),
-    /// A process was born in the program.
-    Born(Pid),
+    /// A process was born in the program, at this time.
+    Born(Pid, Ticks),
     /// All is as it was.
     Restored,
 }
@@ -41,7 +47,7 @@ pub(super) enum Message {
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct Ledger {
     entries: Vec<Entry>,
-    born: BTreeSet<Pid>,
+    born: BTreeMap<Pid, Ticks>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -91,8 +97,8 @@ impl Ledger {
                     entry.stays.push(stay);
                 }
             }
-            Message::Born(pid) => {
-                self.born.insert(*pid);
+            Message::Born(pid, at) => {
+                self.born.insert(*pid, *at);
             }
             Message::Restored => *self = Self::default(),
         }
@@ -184,7 +190,12 @@ impl Ledger {
     /// The processes of the group, those that were seen being born, and all that descend from these.
     fn family(&self) -> BTreeSet<Pid> {
         let roots = self.entries.iter().map(|entry| entry.target.pid);
-        let mut family: BTreeSet<Pid> = roots.chain(self.born.iter().copied()).collect();
+        // Its number may have been given to another's process by now.
+        let born = self.born.iter().filter(|(pid, at)| {
+            let stat = Stat::read(**pid, Tid(pid.0));
+            stat.is_some_and(|stat| stat.start.0.abs_diff(at.0) <= SAME_BIRTH)
+        });
+        let mut family: BTreeSet<Pid> = roots.chain(born.map(|(pid, _)| *pid)).collect();
         let parents = parents();
         loop {
             let known = family.len();
@@ -281,7 +292,7 @@ mod tests {
     #[test]
     fn nothing_is_left_once_all_is_restored() {
         let mut ledger = ledger();
-        ledger.apply(&Message::Born(Pid(5)));
+        ledger.apply(&Message::Born(Pid(5), Ticks(150)));
         ledger.apply(&Message::Restored);
         assert_eq!(ledger, Ledger::default());
     }

@@ -59,8 +59,8 @@ pub(crate) trait Host {
     /// Fetches what the sampler has, as far as it is not too young.
     fn drain(&mut self);
 
-    /// Processes that the sampler saw being born, since the last call.
-    fn take_born(&mut self) -> Vec<Pid>;
+    /// Processes that the sampler saw being born, and when, since the last call.
+    fn take_born(&mut self) -> Vec<(Pid, Nanos)>;
 
     /// Why to stop, if there is a reason.
     fn stop(&mut self) -> Option<StopReason>;

@@ -2,11 +2,10 @@
 
 use std::fs;
 
-use hitm_model::{Pid, Tid};
-use nix::{
-    time::{ClockId, clock_gettime},
-    unistd::{SysconfVar, sysconf},
-};
+use hitm_model::{Nanos, Pid, Tid};
+use nix::unistd::{SysconfVar, sysconf};
+
+use crate::clock;
 
 /// A point in time on the clock of `/proc`'s start times: hundredths of a second since boot, on most kernels.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -15,12 +14,18 @@ pub(super) struct Ticks(pub(super) u64);
 impl Ticks {
     /// Now.
     pub(super) fn now() -> Self {
-        let now = clock_gettime(ClockId::CLOCK_BOOTTIME).map_or(0, |time| {
-            let seconds = u64::try_from(time.tv_sec()).unwrap_or_default();
-            let nanos = u64::try_from(time.tv_nsec()).unwrap_or_default();
-            seconds * per_second() + nanos * per_second() / 1_000_000_000
-        });
-        Self(now)
+        Self::of(clock::since_boot())
+    }
+
+    /// A point in time of the samples' clock, which stands still while the machine is suspended.
+    pub(super) fn at(at: Nanos) -> Self {
+        let suspended = clock::since_boot().since(clock::now());
+        Self::of(at.plus(suspended))
+    }
+
+    fn of(since_boot: Nanos) -> Self {
+        let ticks = u128::from(since_boot.0) * u128::from(per_second()) / 1_000_000_000;
+        Self(u64::try_from(ticks).unwrap_or(u64::MAX))
     }
 }
 

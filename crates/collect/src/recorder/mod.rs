@@ -310,8 +310,8 @@ struct Recorder<W> {
     machine: Machine,
     started: Nanos,
     flush_at: Nanos,
-    /// Processes that were born, if anybody wants to know.
-    born: Option<Vec<Pid>>,
+    /// Processes that were born, and when, if anybody wants to know.
+    born: Option<Vec<(Pid, Nanos)>>,
     nothing_yet: Option<String>,
 }
 
@@ -419,12 +419,15 @@ impl<W: Write> Recorder<W> {
             if let (
                 Some(born),
                 RawEvent::Born {
-                    pid, parent_pid, ..
+                    pid,
+                    parent_pid,
+                    at,
+                    ..
                 },
             ) = (born.as_mut(), &raw)
                 && pid != parent_pid
             {
-                born.push(*pid);
+                born.push((*pid, *at));
             }
             session.handle(raw, &mut |event| output.write(&event));
         });

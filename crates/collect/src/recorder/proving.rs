@@ -119,7 +119,7 @@ impl<W: Write> Host for Windows<'_, '_, W> {
         let _ = self.recorder.poll(elapsed);
     }
 
-    fn take_born(&mut self) -> Vec<Pid> {
+    fn take_born(&mut self) -> Vec<(Pid, Nanos)> {
         let born = self.recorder.born.as_mut();
         born.map(std::mem::take).unwrap_or_default()
     }
