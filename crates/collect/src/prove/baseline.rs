@@ -80,7 +80,7 @@ pub(super) fn baseline(cpus: [Cpu; 2]) -> Option<Baseline> {
             let one = if ratios.len() % 2 == 0 { first } else { second };
             let apart = side_by_side(cpus, APART, |_, until| work(until)).ok()?;
             let together = side_by_side([one; 2], TOGETHER, |_, until| work(until)).ok()?;
-            if apart.co_ran() && together.had_one_processor() {
+            if apart.overlapped() && together.had_one_processor() {
                 ratios.extend(speed(&together).zip(speed(&apart)).map(|(a, b)| a / b));
             }
         }
