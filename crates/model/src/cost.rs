@@ -82,6 +82,8 @@ pub struct Measure {
     pub progress: Progress,
     /// What it says.
     pub ratio: Interval,
+    /// How far it moved per second of the thread's processor time, apart; in units of the register or the word.
+    pub per_second_apart: f64,
     /// How much its speed varies inside a window: the median distance from the median, as a part of it.
     pub dispersion: f64,
     /// Steps from one look at it to the next, in all windows that count.

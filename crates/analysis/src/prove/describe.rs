@@ -98,6 +98,7 @@ impl Names<'_, '_, '_> {
         Measure {
             progress,
             ratio: by.assessment.ratio,
+            per_second_apart: by.assessment.speed_apart * 1e9,
             dispersion: by.assessment.dispersion,
             steps: by.assessment.steps,
             steady: by.assessment.steady,

@@ -146,6 +146,7 @@ impl From<&model::Measure> for Measure {
             ratio: ratio(measure.ratio.ratio),
             low: ratio(measure.ratio.low),
             high: ratio(measure.ratio.high),
+            per_second_apart: finite(measure.per_second_apart),
             dispersion: finite(measure.dispersion),
             steps: measure.steps,
             steady: measure.steady,

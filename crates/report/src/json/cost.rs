@@ -151,6 +151,8 @@ pub(super) struct Measure {
     pub(super) low: f64,
     /// The upper end.
     pub(super) high: f64,
+    /// How far it moved per second of the thread's processor time, apart; in units of the register or the word.
+    pub(super) per_second_apart: f64,
     /// The median distance of its speed from the median inside a window, as a part of it.
     pub(super) dispersion: f64,
     /// Steps from one look at it to the next.

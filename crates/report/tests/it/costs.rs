@@ -441,6 +441,7 @@ fn measure(ratio: [f64; 3]) -> Measure {
             frames: vec![frame("worker", "src/main.c", 40)],
         },
         ratio: interval(ratio),
+        per_second_apart: 5.0e7,
         dispersion: 0.021,
         steps: 1234,
         steady: 1180,

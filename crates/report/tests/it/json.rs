@@ -218,6 +218,7 @@ fn costs_are_those_of_the_report() {
             "ratio": 2.8,
             "low": 2.6,
             "high": 3.0,
+            "per_second_apart": 5.0e7,
             "dispersion": 0.021,
             "steps": 1234,
             "steady": 1180,
