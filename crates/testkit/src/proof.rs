@@ -4,6 +4,8 @@ use serde_json::Value;
 
 /// Ratios in here are as good as 1.
 const AS_GOOD_AS_1: std::ops::RangeInclusive<f64> = 0.9..=1.1;
+/// Windows of one kind that differ by more were disturbed, where the program itself is steady.
+const NOISY: f64 = 1.15;
 /// From this part of its conflicts on a cost is due to one kind of sharing alone.
 const ALONE: f64 = 0.95;
 
@@ -42,6 +44,8 @@ pub enum Said {
         low: f64,
         /// The upper end.
         high: f64,
+        /// How far windows of one kind differ, as a factor of at least 1.
+        floor: f64,
         /// Whether hitm calls it a cost.
         costs: bool,
     },
@@ -65,12 +69,14 @@ pub enum ProofWanted {
     Free,
     /// They wait for each other: no ratio at all.
     Waits,
-    /// Nothing tells how far a thread got: no ratio of it.
+    /// Nothing tells how far a thread got, or not reliably: no ratio of it.
     NoMeasure,
     /// They share no line and cost each other something; the prefetcher is the likeliest cause.
     Prefetcher,
     /// They share no line and cost each other something; the bandwidth of the memory is the likeliest cause.
     Bandwidth,
+    /// The same, and the size of the caches is.
+    Capacity,
 }
 
 /// All comparisons of a report in JSON.
@@ -119,6 +125,7 @@ fn thread(json: &Value) -> Result<ProvenThread, String> {
             ratio: number("ratio")?,
             low: number("low")?,
             high: number("high")?,
+            floor: number("floor")?,
             costs: text(cost, "judged")? == "costs",
         }
     } else {
@@ -176,6 +183,14 @@ impl Comparison {
             .iter()
             .any(|why| self.refuses(why))
     }
+
+    /// Whether windows of one kind differ by more than they do on a quiet machine.
+    #[must_use]
+    pub fn noisy(&self) -> bool {
+        self.threads
+            .iter()
+            .any(|thread| matches!(thread.said, Said::Ratio { floor, .. } if floor > NOISY))
+    }
 }
 
 impl ProofWanted {
@@ -190,6 +205,7 @@ impl ProofWanted {
             "no-measure" => Self::NoMeasure,
             "prefetcher" => Self::Prefetcher,
             "bandwidth" => Self::Bandwidth,
+            "capacity" => Self::Capacity,
             _ => return None,
         })
     }
@@ -216,9 +232,12 @@ impl ProofWanted {
                 some_ratio && ratios.all(|ratio| AS_GOOD_AS_1.contains(&ratio))
             }
             Self::Waits => !some_ratio && any(&|it| it.refuses("they-wait")),
-            Self::NoMeasure => any(&|it| it.refuses("no-measure")),
+            Self::NoMeasure => {
+                any(&|it| it.refuses("no-measure") || it.refuses("measures-disagree"))
+            }
             Self::Prefetcher => unshared("prefetcher"),
             Self::Bandwidth => unshared("bandwidth"),
+            Self::Capacity => unshared("capacity"),
         }
     }
 }

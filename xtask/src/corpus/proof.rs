@@ -147,6 +147,7 @@ mod tests {
                 ratio,
                 low: ratio - 0.1,
                 high: ratio + 0.1,
+                floor: 1.02,
                 costs: ratio > 1.1,
             },
         };

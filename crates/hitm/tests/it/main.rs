@@ -5,4 +5,6 @@
 mod bad_input;
 mod guardian;
 mod live;
+mod prove;
+mod prove_input;
 mod session;

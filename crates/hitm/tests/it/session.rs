@@ -29,14 +29,25 @@ impl Session {
 
     /// Runs hitm to its end.
     pub(crate) fn hitm<S: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = S>) -> Outcome {
+        run(self.command().args(arguments))
+    }
+
+    /// Runs hitm to its end, on a fixture that is to run for so many milliseconds.
+    pub(crate) fn hitm_for<S: AsRef<OsStr>>(
+        &self,
+        milliseconds: u32,
+        arguments: impl IntoIterator<Item = S>,
+    ) -> Outcome {
+        let mut command = self.command();
+        run(command
+            .env("DUEL_MS", milliseconds.to_string())
+            .args(arguments))
+    }
+
+    fn command(&self) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_hitm"));
+        command.current_dir(self.dir.path()).env("NO_COLOR", "1");
         command
-            .current_dir(self.dir.path())
-            .env("NO_COLOR", "1")
-            .args(arguments);
-        let outcome = run_limited(&mut command, TIME_LIMIT).unwrap();
-        assert!(!outcome.timed_out, "{command:?} did not end: {outcome:?}");
-        outcome
     }
 
     /// `hitm run` on a program, thread by thread, with the report it wrote.
@@ -55,4 +66,10 @@ impl Session {
     pub(crate) fn json(&self, name: &str) -> Value {
         serde_json::from_str(&std::fs::read_to_string(self.path(name)).unwrap()).unwrap()
     }
+}
+
+fn run(command: &mut Command) -> Outcome {
+    let outcome = run_limited(command, TIME_LIMIT).unwrap();
+    assert!(!outcome.timed_out, "{command:?} did not end: {outcome:?}");
+    outcome
 }

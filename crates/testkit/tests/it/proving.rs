@@ -4,7 +4,8 @@ use hitm_testkit::{ProofWanted, comparisons, fixtures};
 use serde_json::{Value, json};
 
 fn ratio(name: &str, ratio: f64, judged: &str) -> Value {
-    let cost = json!({"ratio": ratio, "low": ratio - 0.1, "high": ratio + 0.1, "judged": judged});
+    let (low, high) = (ratio - 0.1, ratio + 0.1);
+    let cost = json!({"ratio": ratio, "low": low, "high": high, "floor": 1.02, "judged": judged});
     json!({"name": name, "tid": 7, "cost": cost, "no_cost": null})
 }
 
@@ -30,7 +31,7 @@ fn report(false_part: Option<f64>, causes: &[&str], threads: &[Value]) -> Value 
 /// Compares the words that a report fulfils with those listed.
 fn check(report: &Value, fulfilled: &str) {
     let comparisons = comparisons(report).unwrap();
-    let all = "cost true-sharing free waits no-measure prefetcher bandwidth";
+    let all = "cost true-sharing free waits no-measure prefetcher bandwidth capacity";
     let met: Vec<&str> = all
         .split(' ')
         .filter(|word| ProofWanted::parse(word).unwrap().met(&comparisons))
@@ -125,7 +126,7 @@ fn every_kind_of_answer_is_wanted_of_some_fixture() {
         .flat_map(|fixture| fixture.proofs)
         .flat_map(|(_, wanted)| wanted)
         .collect();
-    for word in "cost true-sharing free waits no-measure prefetcher bandwidth".split(' ') {
+    for word in "cost true-sharing free waits no-measure prefetcher bandwidth capacity".split(' ') {
         let wanted = ProofWanted::parse(word).unwrap();
         assert!(proofs.contains(&wanted), "{word}");
     }
