@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use hitm_collect::CollectError;
 use hitm_collect::prove::Proved;
-use hitm_model::StopReason;
+use hitm_model::{Evidence, GroupOutcome, Report, StopReason};
 
 /// How a command ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -38,13 +38,30 @@ impl Exit {
         }
     }
 
-    /// The code of a command that was also to prove.
-    pub(crate) const fn proved(self, proved: &Proved) -> Self {
+    /// The code of a command that was also to prove. That there was nothing to prove is an answer, unless the user named
+    /// what there is not.
+    pub(crate) fn proved(self, proved: &Proved, named: bool, report: &Report) -> Self {
         match (self, proved) {
+            (Self::Done, Proved::Refused(_) | Proved::Nothing(_)) if named => Self::Error,
             (Self::Done, Proved::Refused(_)) => Self::Refused,
+            (Self::Done, Proved::Windows { .. }) if every_group_was_refused(report) => {
+                Self::Refused
+            }
             _ => self,
         }
     }
+}
+
+fn every_group_was_refused(report: &Report) -> bool {
+    let of_findings = report.findings.iter().flat_map(|finding| {
+        let evidence = finding.evidence.iter();
+        evidence.filter_map(|evidence| match evidence {
+            Evidence::CoLocated(group) => Some(group),
+            Evidence::Sampled(_) => None,
+        })
+    });
+    let mut groups = of_findings.chain(&report.compared).peekable();
+    groups.peek().is_some() && groups.all(|group| matches!(group.outcome, GroupOutcome::Refused(_)))
 }
 
 impl From<Exit> for ExitCode {

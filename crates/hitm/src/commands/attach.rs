@@ -80,5 +80,7 @@ pub(crate) fn attach(args: &AttachArgs, after: AfterWindows) -> anyhow::Result<E
         stopped(&mut report, why);
     }
     let shown = show(&report, &args.record.output, &args.show, TableTo::Stderr)?;
-    Ok(shown.after(&outcome.reason).proved(&outcome.proved))
+    let named = !(args.windows.threads.is_empty() && args.windows.progress.is_empty());
+    let exit = shown.after(&outcome.reason);
+    Ok(exit.proved(&outcome.proved, named, &report))
 }

@@ -36,7 +36,9 @@ pub(crate) fn run(args: &RunArgs, after: AfterWindows) -> anyhow::Result<Exit> {
         stopped(&mut report, why);
     }
     let shown = show(&report, &args.record.output, &args.show, TableTo::Stderr)?;
-    Ok(shown.after(&outcome.reason).proved(&outcome.proved))
+    let named = !(args.windows.threads.is_empty() && args.windows.progress.is_empty());
+    let exit = shown.after(&outcome.reason);
+    Ok(exit.proved(&outcome.proved, named, &report))
 }
 
 fn record(args: &RunArgs, after: AfterWindows) -> anyhow::Result<(Outcome, RecordingFile)> {
