@@ -1,6 +1,6 @@
 //! One line of advice per finding: which object to move, how, and at what price.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use hitm_model::{Advice, AdviceKind, ByteRange, LineSize, ObjectKind, ThreadId, Verdict};
 
@@ -110,23 +110,33 @@ fn pad_elements(roles: &[Role], line: LineSize) -> Option<Advice> {
     })
 }
 
-/// Whether several elements of an array are written, each by one thread only.
+/// Whether the elements of an array have different owners: each that is written has one writer, each of the others one
+/// reader, and these are several threads. Where one thread writes all of them, it is not the elements that are to be apart.
 fn is_per_thread(roles: &[Role], array: &str) -> bool {
-    let mut owners: BTreeMap<u64, Option<ThreadId>> = BTreeMap::new();
+    let mut elements: BTreeMap<u64, Vec<&Role>> = BTreeMap::new();
     for role in roles {
         let mut levels = role.attribution.elements.iter();
-        let Some(level) = levels.find(|level| level.array == array) else {
-            continue;
-        };
-        let owner = owners.entry(level.index).or_default();
-        if role.writes {
-            if owner.is_some_and(|owner| owner != role.thread) {
-                return false;
-            }
-            *owner = Some(role.thread);
+        if let Some(level) = levels.find(|level| level.array == array) {
+            elements.entry(level.index).or_default().push(role);
         }
     }
-    owners.len() > 1 && owners.values().any(Option::is_some)
+    let mut owners = BTreeSet::new();
+    for users in elements.values() {
+        let threads = |wanted: &dyn Fn(&Role) -> bool| -> BTreeSet<ThreadId> {
+            let users = users.iter().filter(|role| wanted(role));
+            users.map(|role| role.thread).collect()
+        };
+        let writers = threads(&|role| role.writes);
+        match writers.len() {
+            0 => {
+                let readers = threads(&|_| true);
+                owners.extend(readers.first().filter(|_| readers.len() == 1));
+            }
+            1 => owners.extend(writers),
+            _ => return false,
+        }
+    }
+    owners.len() > 1 && roles.iter().any(|role| role.writes)
 }
 
 /// Blocks of one type that the allocator put side by side.

@@ -226,3 +226,16 @@ fn what_is_shared_stays() {
          padding does not help it +64",
     );
 }
+
+#[test]
+fn elements_that_one_thread_writes_and_another_reads_are_not_theirs() {
+    check(
+        Verdict::FalseSharing,
+        "A R hops[0].next global hops [] 64*5
+         A R hops[1].next global hops [] 64*5
+         B W hops[0].marks global hops [] 64*5 +16
+         B W hops[1].marks global hops [] 64*5 +16",
+        "move hops[0].marks and hops[1].marks in hops to a line of its own: `alignas(64)` (C: \
+         `__attribute__((aligned(64)))`) on them, and nothing else on that line +64",
+    );
+}
