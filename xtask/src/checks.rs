@@ -27,6 +27,7 @@ pub(crate) fn ci() -> Result<()> {
     doc()?;
     doctest()?;
     loom()?;
+    shuttle()?;
     eprintln!(
         "checks done after {:.0} s, now the tests",
         began.elapsed().as_secs_f64()
@@ -96,6 +97,13 @@ pub(crate) fn loom() -> Result<()> {
         .arg(target_dir()?.join("loom"))
         .args(["--", "loom"]);
     check(&mut command)
+}
+
+/// The whole runtime under ten thousand random schedules.
+pub(crate) fn shuttle() -> Result<()> {
+    let mut command = cargo(&["test", "--package=doradd", "--test=shuttle", "--target-dir"]);
+    command.arg(target_dir()?.join("shuttle"));
+    check(command.env("RUSTFLAGS", "--cfg shuttle"))
 }
 
 /// All tests but the doctests. Those that were skipped are listed, because test runners hide what passing tests print.

@@ -19,7 +19,7 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Task {
-    /// All checks of a change: fmt, tidy, clippy, doc, doctest, loom, test; installs what the tests need.
+    /// All checks of a change: fmt, tidy, clippy, doc, doctest, loom, shuttle, test; installs what the tests need.
     Ci,
     /// Formatting is rustfmt's.
     Fmt,
@@ -33,6 +33,8 @@ enum Task {
     Doctest,
     /// The lock-free protocols, every interleaving of small cases.
     Loom,
+    /// The deterministic runtime under random schedules.
+    Shuttle,
     /// All tests, with nextest where it is installed.
     Test,
     /// Tests of the pure crates under Miri; skips visibly without it.
@@ -98,6 +100,8 @@ enum Task {
 /// What `bench` measures.
 #[derive(Clone, Copy, ValueEnum)]
 enum Bench {
+    /// The deterministic runtime beside a serial loop.
+    Doradd,
     /// The slowdown by `hitm run`, the recorder's memory and the recording's size.
     Overhead,
     /// The time to report on a recording of 480 thread-seconds.
@@ -127,6 +131,7 @@ pub(crate) fn run() -> Result<ExitCode> {
         Task::Doc => checks::doc().map(done),
         Task::Doctest => checks::doctest().map(done),
         Task::Loom => checks::loom().map(done),
+        Task::Shuttle => checks::shuttle().map(done),
         Task::Test => checks::test().map(done),
         Task::Miri => nightly::miri().map(done),
         Task::Tsan => nightly::tsan().map(done),
@@ -154,6 +159,7 @@ pub(crate) fn run() -> Result<ExitCode> {
             }
         }
         Task::Bench { what, runs } => match what {
+            Bench::Doradd => bench::doradd(runs),
             Bench::Overhead => bench::overhead(runs),
             Bench::Report => bench::report(runs),
             Bench::Startup => bench::startup(runs),

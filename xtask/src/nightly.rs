@@ -40,7 +40,7 @@ pub(crate) fn miri() -> Result<()> {
     )
 }
 
-/// The crate that has threads and rings of shared memory under ThreadSanitizer.
+/// The crates that have threads and rings of shared memory under ThreadSanitizer.
 pub(crate) fn tsan() -> Result<()> {
     let sources = Command::new("rustc")
         .env_remove("RUSTUP_TOOLCHAIN")
@@ -62,6 +62,7 @@ pub(crate) fn tsan() -> Result<()> {
             "--target",
             TRIPLE,
             "--package=hitm-collect",
+            "--package=doradd",
         ])
         .env("RUSTFLAGS", "-Zsanitizer=thread"),
     )

@@ -24,6 +24,7 @@ mod bell;
 mod crew;
 pub mod implementation;
 mod line;
+mod pages;
 mod panics;
 mod pin;
 mod replay;

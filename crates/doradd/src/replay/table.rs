@@ -7,6 +7,7 @@ use std::cell::UnsafeCell;
 use std::fmt;
 use std::hash::Hash;
 
+use crate::pages::vec_on_large_pages;
 use crate::replay::digest::StateDigest;
 use crate::sync::{AtomicU64, Ordering};
 
@@ -51,12 +52,16 @@ impl<T> Sealed for Table<T> {
 impl<T> Table<T> {
     const HAS_SIZE: () = assert!(size_of::<T>() > 0, "rows need a size, to be told apart");
 
-    /// A table of `n` rows, each made by its number.
+    /// A table of `n` rows, each made by its number. Large tables ask the kernel for large pages.
     pub fn new(n: usize, row: impl FnMut(usize) -> T) -> Self {
         let () = Self::HAS_SIZE;
+        let mut rows = vec_on_large_pages(n);
+        rows.extend((0..n).map(row).map(UnsafeCell::new));
+        let mut tails = vec_on_large_pages(n);
+        tails.extend((0..n).map(|_| UnsafeCell::new(0)));
         Self {
-            rows: (0..n).map(row).map(UnsafeCell::new).collect(),
-            tails: (0..n).map(|_| UnsafeCell::new(0)).collect(),
+            rows: rows.into(),
+            tails: tails.into(),
             owner: AtomicU64::new(0),
         }
     }

@@ -4,7 +4,7 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use doradd::{Runtime, read};
+use doradd::{Access, Acquired, App, Ctx, Dispatch, Runtime, Table, read};
 
 struct Counting;
 
@@ -28,10 +28,35 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
+/// Ten rows of each request, some of them shared with the requests before.
+struct Rows(Table<u64>);
+
+impl App for Rows {
+    type Txn = usize;
+
+    fn access<'a>(&'a self, txn: &usize, access: &mut Access<'a>) {
+        for i in 0..10 {
+            if i % 3 == 0 {
+                access.read(&self.0, (txn + i) % 1000);
+            } else {
+                access.write(&self.0, (txn * 7 + i) % 1000);
+            }
+        }
+    }
+
+    fn execute(&self, txn: &usize, mut rows: Acquired<'_>, _: &Ctx) {
+        *rows.write(&self.0, 1) += *txn as u64;
+    }
+}
+
 /// One test only: the counter is the process's.
 #[test]
 fn requests_allocate_nothing() {
-    let runtime = Runtime::builder().workers(2).build().unwrap();
+    let mut runtime = Runtime::builder()
+        .workers(2)
+        .dispatch(Dispatch::Fused)
+        .build()
+        .unwrap();
     let (a, b) = (runtime.cown(0u64), runtime.cown(0u64));
     let submit = |n: u64| {
         for i in 0..n {
@@ -44,4 +69,18 @@ fn requests_allocate_nothing() {
     let before = ALLOCATIONS.load(Relaxed);
     submit(50_000);
     assert_eq!(ALLOCATIONS.load(Relaxed) - before, 0, "in 100,000 requests");
+
+    // A replay has its window and threads, however long the log is.
+    let app = Rows(Table::new(1000, |_| 0));
+    let mut replay = |n: usize| {
+        let before = ALLOCATIONS.load(Relaxed);
+        assert_eq!(runtime.replay(0..n, &app).unwrap().executed, n as u64);
+        ALLOCATIONS.load(Relaxed) - before
+    };
+    let short = replay(10_000);
+    let long = replay(110_000);
+    assert!(
+        long < short + 100,
+        "{long} allocations, and {short} with 100,000 requests less"
+    );
 }
