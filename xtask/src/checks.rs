@@ -28,6 +28,7 @@ pub(crate) fn ci() -> Result<()> {
     doctest()?;
     loom()?;
     shuttle()?;
+    features()?;
     eprintln!(
         "checks done after {:.0} s, now the tests",
         began.elapsed().as_secs_f64()
@@ -38,10 +39,12 @@ pub(crate) fn ci() -> Result<()> {
 /// The workspaces beside the main one, which cargo passes over: the preload agent and the fuzz targets.
 const AGENT: &str = "runtime/agent/Cargo.toml";
 const FUZZ: &str = "fuzz/Cargo.toml";
+/// What hitm-counters is compared with.
+const COUNTERS_BENCH: &str = "crates/counters/bench/Cargo.toml";
 
 pub(crate) fn fmt() -> Result<()> {
     check(&mut cargo(&["fmt", "--all", "--check"]))?;
-    for manifest in [AGENT, FUZZ] {
+    for manifest in [AGENT, FUZZ, COUNTERS_BENCH] {
         check(&mut cargo(&["fmt", "--check", "--manifest-path", manifest]))?;
     }
     Ok(())
@@ -96,6 +99,12 @@ pub(crate) fn loom() -> Result<()> {
         .arg("--target-dir")
         .arg(target_dir()?.join("loom"))
         .args(["--", "loom"]);
+    check(&mut command)?;
+    let mut command = cargo(&["test", "--package=hitm-counters", "--test=loom"]);
+    command
+        .env("RUSTFLAGS", "--cfg loom")
+        .arg("--target-dir")
+        .arg(target_dir()?.join("loom"));
     check(&mut command)
 }
 
@@ -104,6 +113,26 @@ pub(crate) fn shuttle() -> Result<()> {
     let mut command = cargo(&["test", "--package=doradd", "--test=shuttle", "--target-dir"]);
     command.arg(target_dir()?.join("shuttle"));
     check(command.env("RUSTFLAGS", "--cfg shuttle"))
+}
+
+/// The published crates as others may build them, which the workspace's own builds do not do; and that they can be packed.
+pub(crate) fn features() -> Result<()> {
+    let package = "--package=hitm-counters";
+    for features in ["--no-default-features", "--all-features"] {
+        let mut command = cargo(&["clippy", package, features, "--all-targets"]);
+        check(command.args(["--", "-D", "warnings"]))?;
+    }
+    check(&mut cargo(&["test", package, "--all-features", "--quiet"]))?;
+    for package in ["--package=hitm-counters-derive", package] {
+        check(&mut cargo(&[
+            "package",
+            "--list",
+            "--allow-dirty",
+            "--quiet",
+            package,
+        ]))?;
+    }
+    Ok(())
 }
 
 /// All tests but the doctests. Those that were skipped are listed, because test runners hide what passing tests print.

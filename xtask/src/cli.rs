@@ -19,7 +19,8 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Task {
-    /// All checks of a change: fmt, tidy, clippy, doc, doctest, loom, shuttle, test; installs what the tests need.
+    /// All checks of a change: fmt, tidy, clippy, doc, doctest, loom, shuttle, features, test; installs what the tests
+    /// need.
     Ci,
     /// Formatting is rustfmt's.
     Fmt,
@@ -35,6 +36,8 @@ enum Task {
     Loom,
     /// The deterministic runtime under random schedules.
     Shuttle,
+    /// The published crates without their default features, and with all; and what they pack.
+    Features,
     /// All tests, with nextest where it is installed.
     Test,
     /// Tests of the pure crates under Miri; skips visibly without it.
@@ -76,7 +79,7 @@ enum Task {
         #[arg(long, value_name = "ID", requires = "prove")]
         waits: Vec<String>,
     },
-    /// Measures hitm itself, as ratios of interleaved runs.
+    /// Measures hitm itself and its crates, as ratios of interleaved runs.
     Bench {
         /// What to measure.
         what: Bench,
@@ -108,6 +111,8 @@ enum Bench {
     Report,
     /// The time `hitm run` adds to a command that does nothing.
     Startup,
+    /// Ways of counting from several threads: hitm-counters, atomics, and the crates that people use.
+    Counters,
 }
 
 /// A time that a program of a corpus can run for.
@@ -132,6 +137,7 @@ pub(crate) fn run() -> Result<ExitCode> {
         Task::Doctest => checks::doctest().map(done),
         Task::Loom => checks::loom().map(done),
         Task::Shuttle => checks::shuttle().map(done),
+        Task::Features => checks::features().map(done),
         Task::Test => checks::test().map(done),
         Task::Miri => nightly::miri().map(done),
         Task::Tsan => nightly::tsan().map(done),
@@ -163,6 +169,7 @@ pub(crate) fn run() -> Result<ExitCode> {
             Bench::Overhead => bench::overhead(runs),
             Bench::Report => bench::report(runs),
             Bench::Startup => bench::startup(runs),
+            Bench::Counters => bench::counters(runs),
         }
         .map(done),
         Task::Lab { lab, run, seconds } => lab::run(lab, run, seconds).map(done),

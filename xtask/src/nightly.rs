@@ -34,6 +34,7 @@ pub(crate) fn miri() -> Result<()> {
             "test",
             "--package=hitm-model",
             "--package=hitm-recording",
+            "--package=hitm-counters",
         ])
         .env("PROPTEST_CASES", "8")
         .env("MIRIFLAGS", "-Zmiri-disable-isolation"),
@@ -63,6 +64,7 @@ pub(crate) fn tsan() -> Result<()> {
             TRIPLE,
             "--package=hitm-collect",
             "--package=doradd",
+            "--package=hitm-counters",
         ])
         .env("RUSTFLAGS", "-Zsanitizer=thread"),
     )

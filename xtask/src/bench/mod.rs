@@ -4,11 +4,13 @@
 //! Ratios of programs with threads mean something only where the threads ran side by side; each line says in how many
 //! of the runs they did. Absolute times are those of this machine.
 
+mod counters;
 mod doradd;
 mod overhead;
 mod report;
 mod startup;
 
+pub(crate) use counters::counters;
 pub(crate) use doradd::doradd;
 pub(crate) use overhead::overhead;
 pub(crate) use report::report;

@@ -1,0 +1,307 @@
+//! A recorder for the `metrics` facade (feature `metrics`): programs that count through `metrics::counter!` get counters
+//! that never share a line, without a change of their code.
+//!
+//! Counters are taken from pages: a page is a per-thread instance of 64 counters, so that a thread's counters stay packed.
+//! Histograms hold floating-point values from 2^-32 to 2^32 within 6.25 %. Gauges are one value for all threads, as the
+//! facade means them.
+
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use alloc::string::{String, ToString};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::fmt::{self, Write as _};
+
+use metrics::{CounterFn, GaugeFn, HistogramFn, Key, KeyName, Metadata, SharedString, Unit};
+
+use crate::cells::Counter;
+use crate::isolated::Isolated;
+use crate::per_thread::PerThread;
+use crate::prometheus::{escaped, valid};
+use crate::sync::{AtomicU64, Lock, Ordering};
+
+const PAGE: usize = 64;
+
+/// Counts what a program tells the `metrics` facade.
+///
+/// ```
+/// use hitm_counters::Recorder;
+///
+/// let recorder = Recorder::new();
+/// metrics::with_local_recorder(&recorder, || {
+///     metrics::counter!("requests", "method" => "GET").increment(3);
+///     metrics::histogram!("seconds").record(0.25);
+/// });
+/// assert_eq!(recorder.counter("requests", &[("method", "GET")]), Some(3));
+/// let mut text = String::new();
+/// recorder.write_prometheus(&mut text)?;
+/// assert!(text.contains("requests{method=\"GET\"} 3\n"));
+/// assert!(text.contains("seconds_count 1\n"));
+/// # Ok::<(), std::fmt::Error>(())
+/// ```
+///
+/// Clones are the same recorder: install one with `metrics::set_global_recorder` and keep another to read from.
+///
+/// # Caveats
+/// `absolute` is for counters that are kept elsewhere: the counter is the larger of what was incremented and the largest
+/// absolute value. Values that a histogram cannot tell (negative, not a number) are counted among the smallest and add
+/// nothing to the sum.
+#[derive(Clone, Default)]
+pub struct Recorder {
+    inner: Arc<Inner>,
+}
+
+#[derive(Default)]
+struct Inner {
+    metrics: Lock<Metrics>,
+}
+
+#[derive(Default)]
+struct Metrics {
+    counters: BTreeMap<Key, Arc<OneCounter>>,
+    /// Where the next counters are; its page has `PAGE - left` already.
+    page: Option<Arc<PerThread<[Counter; PAGE]>>>,
+    left: usize,
+    gauges: BTreeMap<Key, Arc<OneGauge>>,
+    histograms: BTreeMap<Key, Arc<OneHistogram>>,
+    help: BTreeMap<String, String>,
+}
+
+struct OneCounter {
+    page: Arc<PerThread<[Counter; PAGE]>>,
+    place: usize,
+    absolute: Isolated<AtomicU64>,
+}
+
+impl OneCounter {
+    fn value(&self) -> u64 {
+        let place = self.place;
+        let counted = self.page.get(|page| page.get(place).unwrap_or(&page[0]));
+        counted.max(self.absolute.load(Ordering::Relaxed))
+    }
+}
+
+impl CounterFn for OneCounter {
+    fn increment(&self, value: u64) {
+        self.page.with(|page| {
+            if let Some(counter) = page.get(self.place) {
+                counter.add(value);
+            }
+        });
+    }
+
+    fn absolute(&self, value: u64) {
+        self.absolute.fetch_max(value, Ordering::Relaxed);
+    }
+}
+
+/// The bits of a floating-point value.
+struct OneGauge(Isolated<AtomicU64>);
+
+impl OneGauge {
+    fn change(&self, by: f64) {
+        let changed = |bits| Some((f64::from_bits(bits) + by).to_bits());
+        // It always finds a value.
+        let _ = (self.0).fetch_update(Ordering::Relaxed, Ordering::Relaxed, changed);
+    }
+}
+
+impl GaugeFn for OneGauge {
+    fn increment(&self, value: f64) {
+        self.change(value);
+    }
+
+    fn decrement(&self, value: f64) {
+        self.change(-value);
+    }
+
+    fn set(&self, value: f64) {
+        self.0.store(value.to_bits(), Ordering::Relaxed);
+    }
+}
+
+/// Four bits of the mantissa, exponents from -32 to 31.
+const PRECISION: u32 = 4;
+const LOWEST: i32 = -32;
+const BUCKETS: usize = 64 << PRECISION;
+/// Floating-point sums depend on their order; integers do not, so a sum is kept in two parts.
+const FRACTION: f64 = (1_u64 << 32) as f64;
+
+/// Buckets, then the sum in whole numbers and in 2^-32.
+type Cells = [Counter; BUCKETS + 2];
+
+struct OneHistogram(PerThread<Cells>);
+
+fn bucket(value: f64) -> usize {
+    let first = u64::from(1023_u32.wrapping_add_signed(LOWEST)) << PRECISION;
+    // The bits of positive numbers are ordered as the numbers are.
+    let place = (value.max(0.0).to_bits() >> (52 - PRECISION)).saturating_sub(first);
+    usize::try_from(place).map_or(BUCKETS - 1, |place| place.min(BUCKETS - 1))
+}
+
+impl HistogramFn for OneHistogram {
+    fn record(&self, value: f64) {
+        let sane = if value > 0.0 {
+            value.min(u64::MAX as f64)
+        } else {
+            0.0
+        };
+        let whole = sane as u64;
+        let fraction = ((sane - whole as f64) * FRACTION) as u64;
+        self.0.with(|cells| {
+            let add = |place: usize, n| {
+                if let Some(cell) = cells.get(place) {
+                    cell.add(n);
+                }
+            };
+            add(bucket(value), 1);
+            add(BUCKETS, whole);
+            add(BUCKETS + 1, fraction);
+        });
+    }
+}
+
+impl Recorder {
+    /// A recorder that knows no names yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The value of a counter, if there is one of that name with those labels.
+    pub fn counter(&self, name: &str, labels: &[(&str, &str)]) -> Option<u64> {
+        let metrics = self.inner.metrics.lock();
+        let found = metrics.counters.iter().find(|(key, _)| {
+            let own = key.labels().map(|label| (label.key(), label.value()));
+            key.name() == name && own.eq(labels.iter().copied())
+        });
+        found.map(|(_, counter)| counter.value())
+    }
+
+    /// Writes everything in the text format that Prometheus scrapes. A histogram's buckets end at powers of two.
+    ///
+    /// # Errors
+    /// What `out` returns.
+    pub fn write_prometheus(&self, out: &mut impl fmt::Write) -> fmt::Result {
+        let metrics = self.inner.metrics.lock();
+        let mut last = String::new();
+        let mut head = |out: &mut dyn fmt::Write, key: &Key, kind: &str| {
+            let name = valid(key.name(), true);
+            if name != last {
+                if let Some(help) = metrics.help.get(key.name()) {
+                    writeln!(out, "# HELP {name} {}", escaped(help, false))?;
+                }
+                writeln!(out, "# TYPE {name} {kind}")?;
+                last.clone_from(&name);
+            }
+            Ok::<_, fmt::Error>(name)
+        };
+        for (key, counter) in &metrics.counters {
+            let name = head(out, key, "counter")?;
+            writeln!(out, "{name}{} {}", labels(key, None), counter.value())?;
+        }
+        for (key, gauge) in &metrics.gauges {
+            let name = head(out, key, "gauge")?;
+            let value = f64::from_bits(gauge.0.load(Ordering::Relaxed));
+            writeln!(out, "{name}{} {value}", labels(key, None))?;
+        }
+        for (key, histogram) in &metrics.histograms {
+            let name = head(out, key, "histogram")?;
+            let words: Box<[u64]> = Box::new(histogram.0.snapshot().values());
+            let (counts, sum) = words.split_at_checked(BUCKETS).unwrap_or_default();
+            let mut below = 0_u64;
+            for (i, octave) in counts.chunks(1 << PRECISION).enumerate() {
+                below = octave.iter().fold(below, |sum, n| sum.wrapping_add(*n));
+                let exponent = LOWEST + i32::try_from(i).unwrap_or(0) + 1;
+                // The last octave also holds everything larger.
+                if exponent < 32 {
+                    let end = f64::from(exponent).exp2().to_string();
+                    writeln!(out, "{name}_bucket{} {below}", labels(key, Some(&end)))?;
+                }
+            }
+            writeln!(out, "{name}_bucket{} {below}", labels(key, Some("+Inf")))?;
+            let part = |i: usize| sum.get(i).map_or(0.0, |n| *n as f64);
+            let sum = part(0) + part(1) / FRACTION;
+            writeln!(out, "{name}_sum{} {sum}", labels(key, None))?;
+            writeln!(out, "{name}_count{} {below}", labels(key, None))?;
+        }
+        Ok(())
+    }
+
+    fn describe(&self, key: &KeyName, description: &SharedString) {
+        let help = &mut self.inner.metrics.lock().help;
+        help.insert(key.as_str().to_string(), description.to_string());
+    }
+}
+
+/// `{a="b",le="1"}`, or nothing.
+fn labels(key: &Key, le: Option<&str>) -> String {
+    let own = key.labels().map(|label| (label.key(), label.value()));
+    let all: Vec<String> = own
+        .chain(le.map(|le| ("le", le)))
+        .map(|(name, at)| alloc::format!("{}=\"{}\"", valid(name, false), escaped(at, true)))
+        .collect();
+    let mut text = String::new();
+    if !all.is_empty() {
+        // Writing to a string does not fail.
+        let _ = write!(text, "{{{}}}", all.join(","));
+    }
+    text
+}
+
+impl metrics::Recorder for Recorder {
+    fn describe_counter(&self, key: KeyName, _unit: Option<Unit>, description: SharedString) {
+        self.describe(&key, &description);
+    }
+
+    fn describe_gauge(&self, key: KeyName, _unit: Option<Unit>, description: SharedString) {
+        self.describe(&key, &description);
+    }
+
+    fn describe_histogram(&self, key: KeyName, _unit: Option<Unit>, description: SharedString) {
+        self.describe(&key, &description);
+    }
+
+    fn register_counter(&self, key: &Key, _metadata: &Metadata<'_>) -> metrics::Counter {
+        let metrics = &mut *self.inner.metrics.lock();
+        if let Some(known) = metrics.counters.get(key) {
+            return metrics::Counter::from_arc(Arc::clone(known));
+        }
+        let page = match &metrics.page {
+            Some(page) if metrics.left > 0 => Arc::clone(page),
+            _ => {
+                let page = Arc::new(PerThread::new());
+                metrics.page = Some(Arc::clone(&page));
+                metrics.left = PAGE;
+                page
+            }
+        };
+        let new = Arc::new(OneCounter {
+            page,
+            place: PAGE - metrics.left,
+            absolute: Isolated::new(AtomicU64::new(0)),
+        });
+        metrics.left -= 1;
+        metrics.counters.insert(key.clone(), Arc::clone(&new));
+        metrics::Counter::from_arc(new)
+    }
+
+    fn register_gauge(&self, key: &Key, _metadata: &Metadata<'_>) -> metrics::Gauge {
+        let gauges = &mut self.inner.metrics.lock().gauges;
+        let new = || Arc::new(OneGauge(Isolated::new(AtomicU64::new(0))));
+        let gauge = gauges.entry(key.clone()).or_insert_with(new);
+        metrics::Gauge::from_arc(Arc::clone(gauge))
+    }
+
+    fn register_histogram(&self, key: &Key, _metadata: &Metadata<'_>) -> metrics::Histogram {
+        let histograms = &mut self.inner.metrics.lock().histograms;
+        let new = || Arc::new(OneHistogram(PerThread::new()));
+        let histogram = histograms.entry(key.clone()).or_insert_with(new);
+        metrics::Histogram::from_arc(Arc::clone(histogram))
+    }
+}
+
+impl fmt::Debug for Recorder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Recorder").finish_non_exhaustive()
+    }
+}
