@@ -18,7 +18,7 @@ use core::fmt;
 /// assert_isolated!(Server, connections);
 /// ```
 ///
-/// ```compile_fail
+/// ```compile_fail,E0080
 /// # use core::sync::atomic::AtomicU64;
 /// # use hitm_counters::assert_isolated;
 /// struct Server { connections: AtomicU64, port: u16 }
@@ -36,7 +36,7 @@ use core::fmt;
 /// assert_isolated!(Pair, counter; rest);
 /// ```
 ///
-/// ```compile_fail
+/// ```compile_fail,E0080
 /// # use hitm_counters::assert_isolated;
 /// #[repr(C, align(128))]
 /// struct Pair { counter: u64, rest: u64 }
@@ -90,7 +90,7 @@ macro_rules! assert_isolated {
 /// assert_apart!(Stats, reads, writes);
 /// ```
 ///
-/// ```compile_fail
+/// ```compile_fail,E0080
 /// # use hitm_counters::assert_apart;
 /// struct Stats { reads: u64, writes: u64 }
 /// assert_apart!(Stats, reads, writes); // error: Stats::reads and Stats::writes can be on one cache line …
@@ -127,7 +127,7 @@ macro_rules! assert_apart {
 /// assert_same_line!(Entry, key, value);
 /// ```
 ///
-/// ```compile_fail
+/// ```compile_fail,E0080
 /// # use hitm_counters::assert_same_line;
 /// struct Entry { key: u64, value: u64 } // aligned to 8 bytes: a line may begin between them
 /// assert_same_line!(Entry, key, value);
