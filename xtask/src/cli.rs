@@ -109,6 +109,8 @@ enum Bench {
     Overhead,
     /// The time to report on a recording of 480 thread-seconds.
     Report,
+    /// The time to read types, beside pahole, and to compare two builds.
+    Layout,
     /// The time `hitm run` adds to a command that does nothing.
     Startup,
     /// Ways of counting from several threads: hitm-counters, atomics, and the crates that people use.
@@ -168,6 +170,7 @@ pub(crate) fn run() -> Result<ExitCode> {
             Bench::Doradd => bench::doradd(runs),
             Bench::Overhead => bench::overhead(runs),
             Bench::Report => bench::report(runs),
+            Bench::Layout => bench::layout(runs),
             Bench::Startup => bench::startup(runs),
             Bench::Counters => bench::counters(runs),
         }

@@ -103,7 +103,7 @@ fn plant_seeds(target: &str) -> Result<()> {
     fs::create_dir_all(&directory)?;
     match target {
         "recording" => fs::write(directory.join("seed"), recording()?)?,
-        "binary" => {
+        "binary" | "layout" => {
             for name in ["thread_local", "static_local", "refcount_payload"] {
                 let built = fixture(name).build(Layout::Faulty, None)?;
                 fs::copy(built.program, directory.join(name))?;

@@ -39,6 +39,10 @@ pub(crate) enum Command {
     Prove(ProveArgs),
     /// Report on a recording again, without the program.
     Report(ReportArgs),
+    /// Show which variables of a binary share a line, and how a type lies on lines. Nothing is run.
+    Layout(LayoutArgs),
+    /// Compare two builds: which variables came onto one line, and whether code changed but for addresses.
+    Diff(DiffArgs),
     /// Tell what this machine can do, and what to type where it cannot.
     Doctor(DoctorArgs),
     /// Show it on a built-in example: per-thread counters on one line, and the repaired layout.
@@ -256,6 +260,103 @@ impl ShowArgs {
 
     /// The file that JSON goes to.
     pub(crate) fn json_file(&self) -> Option<&Path> {
+        let path = self.json.as_ref()?.as_deref()?;
+        (path.as_os_str() != "-").then_some(path)
+    }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LayoutArgs {
+    /// A program or shared library.
+    #[arg(value_name = "BINARY")]
+    pub binary: PathBuf,
+
+    /// A variable, a type, a field of either (`server.clients[1].flags`, `Ring.head`), or an address (`0x…`); without it,
+    /// all lines of the data that hold more than one object.
+    #[arg(value_name = "NAME", conflicts_with = "all_types")]
+    pub name: Option<String>,
+
+    /// List all types with their members and padding, in the order of the file.
+    #[arg(long)]
+    pub all_types: bool,
+
+    /// NAME is a type, even if a variable is called the same.
+    #[arg(long = "type", requires = "name")]
+    pub only_types: bool,
+
+    /// Show all lines and types, lines of data that is never written too.
+    #[arg(long)]
+    pub all: bool,
+
+    /// Show at most so many lines of the data.
+    #[arg(long, value_name = "N", default_value_t = 40)]
+    pub top: usize,
+
+    /// By this line size instead of this machine's. Types are always shown for 64 and 128 too.
+    #[arg(long, value_name = "BYTES", value_parser = line_size)]
+    pub line_size: Option<hitm_model::LineSize>,
+
+    #[command(flatten)]
+    pub json: JsonArg,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DiffArgs {
+    /// The old build.
+    #[arg(value_name = "OLD")]
+    pub old: PathBuf,
+
+    /// The new build.
+    #[arg(value_name = "NEW")]
+    pub new: PathBuf,
+
+    /// Exit with 1 if variables came onto one line (`joined`), or `never`. Where there is nothing to judge by, `joined`
+    /// exits with 2.
+    #[arg(long, value_enum, value_name = "WHAT", default_value_t = DiffFailOn::Never)]
+    pub fail_on: DiffFailOn,
+
+    /// Show everything.
+    #[arg(long)]
+    pub all: bool,
+
+    /// Show at most so many rows of each kind.
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    pub top: usize,
+
+    /// By this line size instead of this machine's.
+    #[arg(long, value_name = "BYTES", value_parser = line_size)]
+    pub line_size: Option<hitm_model::LineSize>,
+
+    #[command(flatten)]
+    pub json: JsonArg,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum DiffFailOn {
+    Joined,
+    Never,
+}
+
+/// What is written for programs.
+#[derive(Debug, Args)]
+pub(crate) struct JsonArg {
+    /// Write JSON: to FILE beside the table, or without one or with `-` to stdout instead of it.
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true)]
+    pub json: Option<Option<PathBuf>>,
+}
+
+impl JsonArg {
+    /// Whether JSON goes to stdout, which nothing else may be written to then.
+    pub(crate) fn on_stdout(&self) -> bool {
+        match &self.json {
+            Some(None) => true,
+            Some(Some(path)) => path.as_os_str() == "-",
+            None => false,
+        }
+    }
+
+    /// The file that JSON goes to.
+    pub(crate) fn file(&self) -> Option<&Path> {
         let path = self.json.as_ref()?.as_deref()?;
         (path.as_os_str() != "-").then_some(path)
     }

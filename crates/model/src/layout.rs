@@ -5,8 +5,6 @@ use crate::{ByteRange, Caveat, LineSize, SourceLine, Svma};
 /// The lines of a binary's data that hold more than one object, or those around one place.
 #[derive(Clone, PartialEq, Debug)]
 pub struct LineMap {
-    /// The file.
-    pub binary: String,
     /// By which line size.
     pub line_size: LineSize,
     /// What was asked for; `None` for all of it.
@@ -15,8 +13,6 @@ pub struct LineMap {
     pub sections: Vec<MapSection>,
     /// The lines, in address order.
     pub lines: Vec<MapLine>,
-    /// What limits it.
-    pub caveats: Vec<Caveat>,
 }
 
 /// The place that was asked for.
@@ -223,4 +219,21 @@ pub struct ArrayView {
 impl ArrayView {
     /// So many lines are listed.
     pub const MOST_LINES: usize = 8;
+}
+
+/// All that was asked about the layout of one binary.
+#[derive(Clone, PartialEq, Debug)]
+pub struct LayoutReport {
+    /// The file.
+    pub binary: String,
+    /// The processor that it is for.
+    pub machine: String,
+    /// By which line size.
+    pub line_size: LineSize,
+    /// Lines: one map for each place that was asked for, or one for all.
+    pub maps: Vec<LineMap>,
+    /// Types.
+    pub types: Vec<TypeView>,
+    /// What limits it.
+    pub caveats: Vec<Caveat>,
 }

@@ -9,6 +9,7 @@ mod access;
 mod address;
 mod caveat;
 mod cost;
+mod diff;
 mod finding;
 mod layout;
 mod line;
@@ -29,13 +30,17 @@ pub use cost::{
     Cause, CoLocated, Cost, Interval, Measure, NamedProgress, NoCost, Progress, Split, ThreadCost,
     Waiting, WindowCounts,
 };
+pub use diff::{
+    BuildDiff, CodeDiff, DiffVerdict, FunctionChange, MemberMove, MovedObject, NewNeighbour,
+    PairChange, Shift, ShiftCause, SymbolChange, TypeChange, TypesDiff,
+};
 pub use finding::{
     Advice, AdviceKind, Confidence, Evidence, Finding, LineView, Object, ObjectKind, Participant,
     Sampled, Severity, Site, ThreadGroup, Verdict,
 };
 pub use layout::{
-    ArrayView, DataObject, Focus, LineMap, MapLine, MapPart, MapSection, RowRole, TypePlacement,
-    TypeRow, TypeView, VariantView,
+    ArrayView, DataObject, Focus, LayoutReport, LineMap, MapLine, MapPart, MapSection, RowRole,
+    TypePlacement, TypeRow, TypeView, VariantView,
 };
 pub use line::{ByteRange, LineAddress, LineSize, LineSizeError};
 pub use machine::Machine;

@@ -6,16 +6,23 @@
 #![forbid(unsafe_code)]
 
 mod causes;
+mod diff;
 mod error;
 mod gate;
 mod json;
+mod layout;
 mod measured;
 mod page;
 mod refusals;
 mod table;
 mod words;
 
+pub use diff::{DIFF_JSON_VERSION, DiffTableOptions, diff_json, diff_json_schema, diff_table};
 pub use error::Error;
 pub use gate::{FailOn, LeastShare, cannot_judge, gate};
 pub use json::{JSON_VERSION, json, json_schema};
+pub use layout::{
+    LAYOUT_JSON_VERSION, LayoutTableOptions, layout_json, layout_json_schema, layout_table,
+    type_summary,
+};
 pub use table::{TableOptions, table};

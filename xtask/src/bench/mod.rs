@@ -6,12 +6,14 @@
 
 mod counters;
 mod doradd;
+mod layout;
 mod overhead;
 mod report;
 mod startup;
 
 pub(crate) use counters::counters;
 pub(crate) use doradd::doradd;
+pub(crate) use layout::layout;
 pub(crate) use overhead::overhead;
 pub(crate) use report::report;
 pub(crate) use startup::startup;

@@ -163,7 +163,7 @@ fn places(
         {
             by_end.push(object);
         } else if wanted.len() > 2 && name.contains(&wanted) && similar.len() < 64 {
-            similar.push(object.symbol.name.clone());
+            similar.push(object.name());
         }
     }
     // What the linker calls otherwise than the source: `main::counter` for a static of a C function.
@@ -197,7 +197,7 @@ fn focus(
         size = place.size.unwrap_or(0);
         shown = Some(place.ty);
     }
-    let name = global.map_or_else(|| symbol.name.clone(), |global| global.name);
+    let name = global.map_or_else(|| object.name(), |global| global.name);
     Some(Focus {
         name: format!("{name}{path}"),
         address,

@@ -7,10 +7,8 @@ use hitm_model::{
 };
 
 /// What a map shows.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct MapOptions {
-    /// The file's name.
-    pub binary: String,
     /// By which line size.
     pub line_size: LineSize,
     /// Whether also what cannot be written to.
@@ -34,7 +32,6 @@ pub fn line_map(image: &Image<'_>, debug: Option<&DebugInfo<'_>>, options: &MapO
         .map(|line| line.shown(&objects, describe))
         .collect();
     LineMap {
-        binary: options.binary.clone(),
         line_size: options.line_size,
         focus: None,
         sections: sections
@@ -42,7 +39,6 @@ pub fn line_map(image: &Image<'_>, debug: Option<&DebugInfo<'_>>, options: &MapO
             .map(|section| summary(section, &objects, &lines))
             .collect(),
         lines,
-        caveats: Vec::new(),
     }
 }
 
@@ -78,7 +74,6 @@ pub fn lines_around(
         section.range.start < range.end && range.start < section.range.end
     };
     LineMap {
-        binary: options.binary.clone(),
         line_size: options.line_size,
         sections: sections
             .iter()
@@ -87,7 +82,6 @@ pub fn lines_around(
             .collect(),
         focus: Some(focus),
         lines,
-        caveats: Vec::new(),
     }
 }
 
@@ -99,6 +93,16 @@ pub(crate) struct Placed<'d> {
 }
 
 impl Placed<'_> {
+    /// Its name as people write it, and as debug information would give it: `guard of f::x`, not `guard variable for
+    /// f()::x`.
+    pub(crate) fn name(&self) -> String {
+        let name = self.symbol.name.replace("()::", "::");
+        match name.strip_prefix("guard variable for ") {
+            Some(guarded) => format!("guard of {guarded}"),
+            None => name,
+        }
+    }
+
     fn described(&self, image: &Image<'_>, debug: Option<&DebugInfo<'_>>) -> DataObject {
         let symbol = &self.symbol;
         let global = debug.and_then(|debug| match symbol.kind {
@@ -116,13 +120,16 @@ impl Placed<'_> {
         DataObject {
             name: match &global {
                 Some(global) => global.name.clone(),
-                None => symbol.name.clone(),
+                None => self.name(),
             },
             linker_name: symbol.raw.clone(),
             address: symbol.svma,
             size: symbol.size,
             section: section.to_owned(),
-            align: ty.map(|(ty, debug)| debug.type_align(ty)),
+            align: global
+                .as_ref()
+                .and_then(|global| global.align)
+                .max(ty.map(|(ty, debug)| debug.type_align(ty))),
             type_name: ty.map(|(ty, debug)| debug.type_name(ty)),
             declared: global.as_ref().and_then(|global| global.declared.clone()),
             guard_of: global.and_then(|global| global.guard_of),

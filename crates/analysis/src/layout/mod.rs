@@ -11,3 +11,5 @@ mod types;
 pub use find::{Found, NotFound, find};
 pub use map::{MapOptions, line_map, lines_around};
 pub use types::type_view;
+
+pub(crate) use map::{Placed, objects_in, parts_of};

@@ -175,8 +175,10 @@ fn array(layout: &TypeLayout, line: LineSize) -> ArrayView {
     let needed = size.div_ceil(bytes);
     let straddling = (0..period)
         .filter(|n| {
-            let start = n * size;
-            (start + size - 1) / bytes - start / bytes + 1 > needed
+            let start = u128::from(*n) * u128::from(size);
+            let bytes = u128::from(bytes);
+            let lines = (start + u128::from(size) - 1) / bytes - start / bytes + 1;
+            lines > u128::from(needed)
         })
         .count() as u64;
     let whole = size.is_multiple_of(bytes);

@@ -4,5 +4,6 @@
 
 mod attribution;
 mod costs;
+mod layout;
 mod progress;
 mod verdicts;

@@ -245,6 +245,15 @@ impl<'i> Catalog<'i> {
 }
 
 impl DebugInfo<'_> {
+    /// How a type of a catalog of the same image is laid out, under the name it was found by.
+    #[must_use]
+    pub fn layout_of(&self, entry: &CatalogEntry) -> Option<TypeLayout> {
+        match entry.size {
+            Some(_) => self.layout_called(entry.ty, &entry.path),
+            None => self.layout(entry.ty),
+        }
+    }
+
     /// Gives back the memory of types that were read.
     fn forget(&mut self) {
         self.types.borrow_mut().clear();

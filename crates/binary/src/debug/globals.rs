@@ -23,6 +23,8 @@ pub struct Global {
     pub size: u64,
     /// Its type, if it is certain.
     pub ty: Option<TypeId>,
+    /// The alignment that its declaration asks for, in bytes.
+    pub align: Option<u64>,
     /// Where it is declared.
     pub declared: Option<SourceLine>,
     /// The variable that this one guards the initialisation of.
@@ -63,6 +65,7 @@ impl<'i> DebugInfo<'i> {
                 svma: range.start,
                 size: range.len(),
                 ty: None,
+                align: None,
                 declared: None,
                 guard_of: None,
                 origin: Origin::Section,
@@ -113,6 +116,7 @@ impl<'i> DebugInfo<'i> {
             svma: Svma(address),
             size: size.unwrap_or(0),
             ty: ty.map(TypeId),
+            align: die.along_origins(|die| die.number(gimli::DW_AT_alignment)),
             declared: self.declared(&die),
             guard_of: None,
             origin: Origin::Debug,
@@ -135,6 +139,9 @@ impl<'i> DebugInfo<'i> {
                 .as_ref()
                 .and_then(|die| die.target(gimli::DW_AT_type))
                 .map(TypeId),
+            align: typed
+                .as_ref()
+                .and_then(|die| die.number(gimli::DW_AT_alignment)),
             declared: typed.as_ref().and_then(|die| self.declared(die)),
             guard_of,
             origin: Origin::Symbol,

@@ -292,7 +292,9 @@ fn mark_niche(members: &mut [LayoutMember], variants: &[LayoutVariant]) {
 fn sort(members: &mut [LayoutMember]) {
     members.sort_by_key(|member| {
         (
-            member.bits.map_or(member.offset * 8, |bits| bits.first),
+            member
+                .bits
+                .map_or(member.offset.saturating_mul(8), |bits| bits.first),
             member.size,
         )
     });

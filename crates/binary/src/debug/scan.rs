@@ -300,8 +300,10 @@ impl<'a, 'i> Scan<'a, 'i> {
 
     /// A name with the scopes that are open.
     fn path(&self, name: &str) -> String {
+        /// No compiler nests deeper; damaged files do, and each name in them would be as long as that.
+        const DEEPEST: usize = 64;
         let mut path = String::new();
-        for open in &self.open {
+        for open in &self.open[self.open.len().saturating_sub(DEEPEST)..] {
             let anonymous = match open.anonymous {
                 RECORD => "(anonymous)",
                 other => other,
@@ -315,8 +317,13 @@ impl<'a, 'i> Scan<'a, 'i> {
 
     /// `typedef struct { … } name;`, and, where a name is looked for, what it is another name of.
     fn typedef(&mut self, offset: UnitOffset, attrs: &[Attribute<Slice<'i>>]) {
-        let Some(AttributeValue::UnitRef(target)) = value(attrs, gimli::DW_AT_type) else {
+        let Some(target) = value(attrs, gimli::DW_AT_type) else {
             return;
+        };
+        // One in another unit is found by the name only, and read when it is wanted.
+        let target = match target {
+            AttributeValue::UnitRef(target) => target,
+            _ => offset,
         };
         let named = self.nameless.get(&target).copied();
         if named.is_none() && matches!(self.wanted, Wanted::All) {

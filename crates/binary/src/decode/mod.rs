@@ -54,6 +54,7 @@ mod linear;
 mod long_jumps;
 mod loops;
 mod operands;
+mod same;
 mod scan;
 mod symbols;
 mod tables;
@@ -64,6 +65,7 @@ pub use address::Address;
 pub use function::Function;
 pub use inner_loop::{InnerLoop, LoopAccess};
 pub(crate) use long_jumps::LongJumps;
+pub use same::{Comparison, Difference, Reference, compare, stub_slot};
 
 /// The bytes of one function.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

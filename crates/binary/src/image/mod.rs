@@ -8,6 +8,7 @@ mod identity;
 mod inventory;
 mod names;
 mod sections;
+mod slots;
 mod symbols;
 mod unwind;
 
@@ -43,6 +44,7 @@ pub struct Image<'d> {
     inflated: OnceLock<Inflated>,
     level: OnceLock<DebugLevel>,
     long_jumps: OnceLock<LongJumps>,
+    slots: OnceLock<slots::Slots>,
 }
 
 /// What kind of processor a file is for.
@@ -137,6 +139,7 @@ impl<'d> Image<'d> {
             inflated: OnceLock::new(),
             level: OnceLock::new(),
             long_jumps: OnceLock::new(),
+            slots: OnceLock::new(),
         }
     }
 

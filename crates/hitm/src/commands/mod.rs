@@ -3,14 +3,17 @@
 pub(crate) mod attach;
 pub(crate) mod completions;
 pub(crate) mod demo;
+pub(crate) mod diff;
 pub(crate) mod doctor;
 mod interrupt;
+pub(crate) mod layout;
 mod planner;
 mod progress;
 pub(crate) mod prove;
 pub(crate) mod report;
 pub(crate) mod run;
 mod show;
+mod static_binary;
 mod store;
 
 use hitm_collect::prove::AfterWindows;
@@ -28,6 +31,8 @@ pub(crate) fn dispatch(command: Command) -> anyhow::Result<Exit> {
         }
         Command::Prove(args) => prove::prove(args),
         Command::Report(args) => report::report(&args),
+        Command::Layout(args) => layout::layout(&args),
+        Command::Diff(args) => diff::diff(&args),
         Command::Doctor(args) => doctor::run(&doctor::DoctorOptions { quick: args.quick }),
         Command::Demo(DemoArgs {}) => demo::run(),
         Command::DemoWorkload(args) => demo::workload(&args.arguments),

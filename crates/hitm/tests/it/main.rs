@@ -4,6 +4,7 @@
 
 mod bad_input;
 mod guardian;
+mod layout;
 mod live;
 mod prove;
 mod prove_input;

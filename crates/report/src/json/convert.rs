@@ -308,3 +308,9 @@ impl From<&model::Caveat> for Caveat {
         }
     }
 }
+
+impl From<model::Svma> for Hex {
+    fn from(address: model::Svma) -> Self {
+        Self(address.to_string())
+    }
+}

@@ -329,7 +329,7 @@ pub(super) struct Frame {
 
 /// A line of a source file.
 #[derive(Serialize, JsonSchema)]
-pub(super) struct Source {
+pub(crate) struct Source {
     /// The file as the debug information names it.
     pub(super) file: String,
     /// From 1; null if only the file is known.
@@ -407,7 +407,7 @@ pub(super) enum AdviceKind {
 
 /// A limit of the result.
 #[derive(Serialize, JsonSchema)]
-pub(super) struct Caveat {
+pub(crate) struct Caveat {
     /// A word for it that never changes.
     pub(super) code: String,
     /// What was seen.
@@ -421,4 +421,4 @@ pub(super) struct Caveat {
 /// An address, as a string because JSON's numbers do not hold 64 bits everywhere.
 #[derive(Serialize, JsonSchema)]
 #[serde(transparent)]
-pub(super) struct Hex(#[schemars(regex(pattern = "^0x[0-9a-f]{1,16}$"))] pub(super) String);
+pub(crate) struct Hex(#[schemars(regex(pattern = "^0x[0-9a-f]{1,16}$"))] pub(super) String);

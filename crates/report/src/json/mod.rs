@@ -14,6 +14,7 @@ use hitm_model::Report;
 use schemars::generate::SchemaSettings;
 
 use document::Document;
+pub(crate) use document::{Caveat, Hex, Source};
 
 /// The version of the document. It grows when a value changes its meaning or goes; new values do not change it, so a
 /// reader should pass over names that it does not know.

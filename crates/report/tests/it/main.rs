@@ -5,6 +5,7 @@
 mod costs;
 mod gate;
 mod json;
+mod layout;
 mod reports;
 mod table;
 mod table_120;

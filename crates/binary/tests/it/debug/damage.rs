@@ -1,7 +1,9 @@
 //! Damaged files give less information, never a panic and never an endless search.
 
-use hitm_binary::debug::DebugInfo;
-use hitm_binary::image::Image;
+use std::num::NonZeroUsize;
+
+use hitm_binary::debug::{Catalog, DebugInfo};
+use hitm_binary::image::{Image, SymbolKind};
 use hitm_model::{Avma, AvmaRange, Mapping, MappingKind, Svma, SvmaRange};
 use proptest::prelude::*;
 
@@ -23,6 +25,31 @@ fn programs() -> Vec<Program> {
     ]
 }
 
+/// All sections, symbols and types.
+fn list_everything(image: &Image<'_>) {
+    let _ = image.sections();
+    for kind in [
+        SymbolKind::Data,
+        SymbolKind::Function,
+        SymbolKind::ThreadLocal,
+    ] {
+        let _ = image.symbols_of(kind);
+    }
+    let Ok(Some(catalog)) = Catalog::new(image) else {
+        return;
+    };
+    let one = NonZeroUsize::MIN;
+    let entries = catalog.all(one);
+    catalog.lay_out(&entries, one, &mut |_, layout| {
+        assert!(layout.align.is_power_of_two());
+    });
+    let debug = catalog.debug();
+    for entry in catalog.named("client", one) {
+        let _ = debug.layout(entry.ty);
+        let _ = debug.place_of(entry.ty, ".flags");
+    }
+}
+
 /// Asks everything there is to ask.
 fn ask_everything(bytes: &[u8], at: &[u64]) {
     let Ok(image) = Image::parse(bytes) else {
@@ -41,6 +68,7 @@ fn ask_everything(bytes: &[u8], at: &[u64]) {
         image.data_range(),
     );
     let _ = image.symbol_named("work");
+    list_everything(&image);
     let debug = DebugInfo::load(&image).unwrap_or_else(|_| DebugInfo::symbols_only(&image));
     let mut types = Vec::new();
     for &at in at {

@@ -3,6 +3,7 @@
 mod aggregates;
 mod damage;
 mod globals;
+mod layouts;
 mod lines;
 mod lto;
 mod paths;

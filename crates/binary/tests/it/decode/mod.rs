@@ -6,4 +6,5 @@ mod inner_loops;
 mod jump_tables;
 mod loops;
 mod oracle;
+mod same;
 mod stepped;

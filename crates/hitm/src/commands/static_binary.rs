@@ -1,0 +1,109 @@
+//! A binary that is looked at without running it.
+
+use std::num::NonZeroUsize;
+use std::path::Path;
+
+use anyhow::Context as _;
+use hitm_analysis::BinarySource as _;
+use hitm_binary::debug::Catalog;
+use hitm_binary::image::{DebugLevel, Image};
+use hitm_collect::machine::{SystemFiles, line_sizes};
+use hitm_model::{Caveat, LineSize};
+
+use crate::load::Files;
+
+/// An image with its separate debug file, mapped until the process ends.
+pub(crate) struct StaticBinary {
+    path: String,
+    image: Image<'static>,
+    damage: Option<String>,
+}
+
+impl StaticBinary {
+    /// Maps a binary and reads its headers.
+    pub(crate) fn open(path: &Path) -> anyhow::Result<Self> {
+        let files = Files::seen_by(None);
+        let shown = path.display().to_string();
+        let bytes = files
+            .bytes(&shown)
+            .map_err(anyhow::Error::msg)
+            .with_context(|| format!("cannot open {shown}"))?;
+        let parse =
+            || Image::parse_any_machine(bytes).with_context(|| format!("cannot read {shown}"));
+        let mut damage = None;
+        let image = parse()?;
+        let image = match files.debug_bytes(&shown, &image) {
+            None => image,
+            Some(separate) => match image.with_debug(separate) {
+                Ok(image) => image,
+                Err(error) => {
+                    damage = Some(format!("separate debug file: {error}"));
+                    parse()?
+                }
+            },
+        };
+        Ok(Self {
+            path: shown,
+            image,
+            damage,
+        })
+    }
+
+    pub(crate) fn image(&self) -> &Image<'static> {
+        &self.image
+    }
+
+    /// Its types; `None` without debug information.
+    pub(crate) fn catalog(&self) -> anyhow::Result<Option<Catalog<'_>>> {
+        Catalog::new(&self.image).with_context(|| format!("cannot read {}", self.path))
+    }
+
+    /// Its file name.
+    pub(crate) fn name(&self) -> &str {
+        self.path.rsplit('/').next().unwrap_or(&self.path)
+    }
+
+    /// What a reader must know about what was read of it.
+    pub(crate) fn caveats(&self, catalog: Option<&Catalog<'_>>) -> Vec<Caveat> {
+        let (binary, rust) = (self.name().to_owned(), self.image.is_rust());
+        let mut caveats = Vec::new();
+        let split = catalog.is_some_and(Catalog::is_split);
+        caveats.extend(match self.image.debug_level() {
+            _ if split => Some(Caveat::SplitDebugInfo { binary }),
+            DebugLevel::Full => None,
+            DebugLevel::LinesOnly => Some(Caveat::LinesOnly { binary, rust }),
+            DebugLevel::Symbols => Some(Caveat::NoDebugInfo { binary, rust }),
+            DebugLevel::Stripped => Some(Caveat::Stripped { binary }),
+        });
+        let in_types = catalog
+            .is_some_and(Catalog::is_damaged)
+            .then(|| "a part of its debug information".to_owned());
+        let damages = [
+            self.image.damage().map(str::to_owned),
+            self.damage.clone(),
+            in_types,
+        ];
+        caveats.extend(
+            damages
+                .into_iter()
+                .flatten()
+                .map(|what| Caveat::BinaryDamaged {
+                    path: self.path.clone(),
+                    what,
+                }),
+        );
+        caveats
+    }
+}
+
+/// The line size that is asked for, else this machine's.
+pub(crate) fn line_size(given: Option<LineSize>) -> LineSize {
+    given
+        .or_else(|| line_sizes(&SystemFiles::of_this_machine()).coherence())
+        .unwrap_or(LineSize::ASSUMED)
+}
+
+/// As many threads as there are processors to use.
+pub(crate) fn jobs() -> NonZeroUsize {
+    std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN)
+}
