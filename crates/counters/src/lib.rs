@@ -110,7 +110,7 @@ pub use snapshot::{Snapshot, ThreadValues, Threads, Value};
 /// assert_eq!((values.net.largest, values.calls), (Some(1500), [0, 0, 1]));
 /// ```
 ///
-/// ```compile_fail
+/// ```compile_fail,E0277
 /// # use hitm_counters::{Counter, Counters};
 /// #[derive(Counters)]
 /// struct Stats { hits: Counter, name: String } // error: `String` is no `Counters`

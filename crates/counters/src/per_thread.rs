@@ -70,14 +70,14 @@ use crate::snapshot::{Snapshot, Threads};
 /// # Threads
 /// No thread but its owner can count in a block; the types see to that:
 ///
-/// ```compile_fail
+/// ```compile_fail,E0277
 /// # use hitm_counters::{Counter, PerThread};
 /// let stats = PerThread::<Counter>::new();
 /// let own = stats.local();
 /// std::thread::scope(|scope| { scope.spawn(|| own.inc()); }); // error: cannot be shared between threads
 /// ```
 ///
-/// ```compile_fail
+/// ```compile_fail,E0277
 /// # use hitm_counters::{Counter, PerThread};
 /// let stats = PerThread::<Counter>::new();
 /// let own = stats.local();
@@ -90,6 +90,8 @@ use crate::snapshot::{Snapshot, Threads};
 /// # Caveats
 /// - A thread hands its block on when its thread-locals are destroyed. `JoinHandle::join` waits for that; leaving a
 ///   `std::thread::scope` does not, so a thread may be listed for a moment longer. Sums are right all the time.
+/// - The per-thread view needs to know where a block's owner began: a block that was handed on, and every block after a
+///   reset, has a copy of its words for that, so that counters then cost their size twice.
 /// - A block is written by the thread that makes its slab, so that is the NUMA node it is on.
 /// - A signal handler that counts in the same counter as the code that it interrupts may lose one of the two updates.
 /// - After `fork`, the child has copies of all counts, and other threads' blocks have owners that do not exist: see

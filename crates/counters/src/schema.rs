@@ -117,8 +117,14 @@ impl Schema {
     /// The table of a block type.
     pub(crate) fn of<C: Counters>() -> Self {
         // What the trait promises, in so far as it can be seen here; the unsafe code that reads blocks rests on it.
-        const { assert!(size_of::<C>() == C::WORDS * size_of::<AtomicU64>()) };
-        const { assert!(align_of::<C>() == align_of::<AtomicU64>() || C::WORDS == 0) };
+        const {
+            assert!(
+                size_of::<C>() == C::WORDS * size_of::<AtomicU64>()
+                    && (align_of::<C>() == align_of::<AtomicU64>() || C::WORDS == 0),
+                "a block of counters has no padding: leave out `repr(align)` and `repr(packed)`, the block is put on lines \
+                 of its own anyway"
+            );
+        }
         let mut fields = Vec::new();
         let mut describe = Describe {
             fields: &mut fields,

@@ -69,7 +69,7 @@ const MOST_SHARED: usize = 64;
 /// assert_eq!((values.served, values.nanos.count(), values.longest), (1, 1, Some(250)));
 /// ```
 ///
-/// ```compile_fail
+/// ```compile_fail,E0080
 /// use hitm_counters::{Counter, Gauge, PerCpu};
 /// # #[derive(hitm_counters::Counters)]
 /// struct Stats { hits: Counter, clients: Gauge }
