@@ -133,11 +133,14 @@ fn pairs(
 }
 
 fn runtime(dispatch: Dispatch) -> Runtime {
-    Runtime::builder()
-        .workers(1)
-        .dispatch(dispatch)
-        .build()
-        .unwrap()
+    let builder = Runtime::builder().workers(1).dispatch(dispatch);
+    // A fourth argument is the bound on what is in flight.
+    let in_flight = env::args().nth(4).and_then(|n| n.parse().ok());
+    let builder = match in_flight {
+        Some(n) => builder.max_in_flight(n),
+        None => builder,
+    };
+    builder.build().unwrap()
 }
 
 fn replay<A: App<Txn = &'static Txn>>(

@@ -15,6 +15,9 @@ use crate::sync::{
     AtomicU32, Condvar, Mutex, Ordering, SPINS, YIELDS, fence, lock, spin_loop, yield_now,
 };
 
+/// Spins between two looks, at most: some hundred nanoseconds.
+const LONGEST_PAUSE: u32 = 32;
+
 /// A place to wait for a condition that other threads make true.
 #[derive(Debug, Default)]
 pub(crate) struct Bell {
@@ -26,11 +29,18 @@ pub(crate) struct Bell {
 impl Bell {
     /// Returns once `ready` is true, and whether it slept for that.
     pub(crate) fn wait(&self, mut ready: impl FnMut() -> bool) -> bool {
-        for _ in 0..SPINS {
+        let mut pause = 1;
+        let mut spins = 0;
+        while spins < SPINS {
             if ready() {
                 return false;
             }
-            spin_loop();
+            // Each look takes a line from who writes it, so looks become rarer.
+            for _ in 0..pause {
+                spin_loop();
+            }
+            spins += pause;
+            pause = (2 * pause).min(LONGEST_PAUSE);
         }
         for _ in 0..YIELDS {
             if ready() {

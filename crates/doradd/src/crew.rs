@@ -19,6 +19,10 @@ const STREAK: u32 = 16;
 /// How many bodies before its own a record is fetched: its rows can be only when it is there.
 const AHEAD: u64 = 3;
 
+/// Ready ids that keep a worker busy for a while. With fewer there is little to run in parallel, and a further thread
+/// would only draw the data of those there are to another core.
+const BACKLOG: u64 = 32;
+
 /// What workers run.
 pub(crate) trait Engine: Sync {
     /// What each worker keeps between two bodies.
@@ -188,6 +192,13 @@ impl Crew {
             return self.take_overflow();
         }
         None
+    }
+
+    /// Whether so many ready ids wait in an inbox that one more thread that runs them pays.
+    pub(crate) fn has_backlog(&self) -> bool {
+        self.inboxes
+            .iter()
+            .any(|inbox| inbox.peek(BACKLOG).is_some())
     }
 
     /// Whether a ready id waits somewhere.

@@ -49,13 +49,19 @@
 //! one swap when the body has ended. A closed list, or a number that is a window's length ago, means that there is
 //! nothing to wait for. Only transactions that meet cost anything; one that meets nobody costs its worker one swap.
 //!
-//! A record holds nodes for its own rows only, two each: one in the list of the writer it waits for, one in its own list
-//! for the writer that waits for it as a reader. So a record needs no memory beyond its own, whatever the graph is.
+//! A list begins with an array of sixteen records on a line of its own: the worker gets it with one transfer, and asks for
+//! the records of all that are in it at the same time. Who comes later is linked. A record holds nodes for its own rows
+//! only, two each: one for the list of the writer it waits for, one for its own list and the writer that waits for it as
+//! a reader. So a record needs no memory beyond its own, whatever the graph is.
 //! The countdown starts with a large guard, so that it cannot reach zero while edges are still being added.
 //!
 //! Records are used again in the order of the log: transaction `s` may be taken once `s - max_in_flight` has ended. One
 //! very long transaction therefore stops the dispatcher `max_in_flight` transactions later, and nothing else. For that,
 //! what is in flight is bounded without a free list, and old readers are known to have ended by their number.
+//!
+//! The dispatcher runs bodies itself only while dozens are ready: with few ready ones it would only draw hot rows from the
+//! worker's core to its own. 1024 in flight by default keeps all of the window in a core's second-level cache; measured on
+//! 1 KiB rows, 4096 took a third longer.
 //!
 //! A worker fetches the record of the id four places ahead in its inbox, and the rows of the next one. What it reads for
 //! that is atomic, because the record may belong to somebody else by then; prefetching a wrong address does no harm.

@@ -74,3 +74,19 @@ pub(crate) fn prefetch<T>(address: *const T) {
     #[cfg(not(all(target_arch = "x86_64", not(miri))))]
     let _ = address;
 }
+
+/// Starts to take the line of an address that will be written soon; never faults, whatever the address.
+#[inline(always)]
+pub(crate) fn prefetch_to_write<T>(address: *const T) {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    {
+        use std::arch::x86_64::{_MM_HINT_ET0, _mm_prefetch};
+        #[expect(unsafe_code, reason = "a hint to the processor")]
+        // SAFETY: prefetching is a hint that accesses nothing as far as the program can tell; any address is allowed.
+        unsafe {
+            _mm_prefetch::<_MM_HINT_ET0>(address.cast());
+        }
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+    let _ = address;
+}

@@ -15,7 +15,7 @@ use crate::when::cown::{Cown, MAX_RECORDS};
 use crate::when::engine::When;
 use crate::when::objects::Objects;
 
-/// How a [`Runtime`] is to be built. The defaults: a worker per processor but one for the submitter (at least one), 4096
+/// How a [`Runtime`] is to be built. The defaults: a worker per processor but one for the submitter (at least one), 1024
 /// in flight, no pinning, [`Dispatch::Auto`], [`OnPanic::Continue`].
 #[derive(Clone, Debug)]
 pub struct Builder {
@@ -51,14 +51,14 @@ pub enum BuildError {
 }
 
 /// The largest bound on what may be in flight.
-const MAX_IN_FLIGHT: usize = MAX_RECORDS / 1024;
+pub(crate) const MAX_IN_FLIGHT: usize = MAX_RECORDS / 1024;
 
 impl Builder {
     pub(crate) fn new() -> Self {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         Self {
             workers: processors.saturating_sub(1).max(1),
-            max_in_flight: 4096,
+            max_in_flight: 1024,
             dispatch: Dispatch::Auto,
             pin: Vec::new(),
             on_panic: OnPanic::Continue,

@@ -15,7 +15,7 @@ mod imp {
     // The tests under loom use no engine, whose thread-locals these are.
     pub(crate) use std::thread_local;
 
-    /// Looks at a condition before anything gives way; few, so that loom's state space stays small.
+    /// Spins before anything gives way; few, so that loom's state space stays small.
     pub(crate) const SPINS: u32 = 1;
     /// Gives way to other threads before parking.
     pub(crate) const YIELDS: u32 = 0;
@@ -49,8 +49,8 @@ mod imp {
 
     pub(crate) use super::cell::UnsafeCell;
 
-    /// Looks at a condition before giving way: some microseconds.
-    pub(crate) const SPINS: u32 = 256;
+    /// Spins before giving way: some microseconds.
+    pub(crate) const SPINS: u32 = 512;
     /// Gives way to other threads before parking.
     pub(crate) const YIELDS: u32 = 32;
 }

@@ -174,12 +174,17 @@ pub(crate) fn fused<'a, A: App>(
     }
 }
 
-/// Runs some ready bodies, or waits for room if there are none.
+/// Runs some ready bodies if there are many, else waits for room.
 fn help<A: App>(executor: &Executor<'_, A>, crew: &Crew, turns: &mut Turns, next: u64) {
     let me = crew.workers() - 1;
-    let helped = (0..HELP).take_while(|_| crew.step(executor, &mut (), me, turns));
-    if helped.count() == 0 {
-        executor.room.wait(|| executor.window.has_room(next));
+    for _ in 0..HELP {
+        if !crew.has_backlog() {
+            executor
+                .room
+                .wait(|| executor.window.has_room(next) || crew.has_backlog());
+            return;
+        }
+        crew.step(executor, &mut (), me, turns);
     }
 }
 

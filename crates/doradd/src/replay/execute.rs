@@ -164,8 +164,14 @@ impl<A: App> Engine for Executor<'_, A> {
     fn run(&self, (): &mut (), id: u32, hand: &mut Hand<'_>) {
         // SAFETY: the transaction is ready: it holds its rows, and its record is this worker's.
         let sequence = unsafe { self.body(id) };
+        let ready = |id| {
+            self.prefetch_rows(id);
+            hand.ready(id);
+        };
+        // What is freed soon will probably run here: its rows are fetched while other bodies run.
+        let near = |id| self.prefetch_rows(id);
         // SAFETY: the body has ended.
-        unsafe { self.window.release(id, |id| hand.ready(id)) };
+        unsafe { self.window.release(id, ready, near) };
         self.window.finish(sequence);
         // May miss who is just falling asleep; the next body, or running out of work, does not.
         if self.room.maybe_sleepers() {

@@ -43,7 +43,10 @@ impl World {
         // SAFETY: it was ready, and its body has ended.
         unsafe { self.window.drop_txn(id) };
         // SAFETY: as above.
-        unsafe { self.window.release(id, |id| self.freed.push(id).unwrap()) };
+        unsafe {
+            self.window
+                .release(id, |id| self.freed.push(id).unwrap(), |_| ())
+        };
         self.freed.publish();
         self.window.finish(sequence);
         true

@@ -9,9 +9,10 @@ use crate::replay::app::{App, Log};
 use crate::replay::dispatch::fused;
 use crate::replay::execute::Executor;
 use crate::replay::outcome::{ReplayError, Replayed};
+use crate::replay::spawn::MAX_PLACES;
 use crate::replay::stages::{Cursor, Halt, Stop, fetch, index, spawn, take};
 use crate::replay::window::Window;
-use crate::runtime::{Builder, Runtime};
+use crate::runtime::{Builder, MAX_IN_FLIGHT, Runtime};
 use crate::sync::threads::{scope, spawn_in};
 use crate::sync::{Mutex, Ordering, lock};
 
@@ -50,6 +51,7 @@ impl Dispatch {
 
 /// The rows per transaction, if that many are possible.
 pub(crate) fn checked_max<A: App>() -> Result<usize, ReplayError> {
+    const { assert!(MAX_IN_FLIGHT.next_power_of_two() * 64 <= MAX_PLACES) }
     if A::MAX_OBJECTS > 64 {
         return Err(ReplayError::MaxObjects(A::MAX_OBJECTS));
     }
@@ -164,15 +166,17 @@ where
     }
 }
 
-/// Waits until all transactions in the graph have ended, and helps with them.
+/// Waits until all transactions in the graph have ended, and helps while there are many.
 fn finish<A: App>(executor: &Executor<'_, A>, crew: &Crew) {
     let spawned = executor.progress.spawned.load(Ordering::Relaxed);
     let mut turns = Turns::sharing();
     while crew.executed() != spawned {
-        if !crew.step(executor, &mut (), crew.workers() - 1, &mut turns) {
+        if crew.has_backlog() {
+            crew.step(executor, &mut (), crew.workers() - 1, &mut turns);
+        } else {
             executor
                 .room
-                .wait(|| crew.executed() == spawned || crew.has_work());
+                .wait(|| crew.executed() == spawned || crew.has_backlog());
         }
     }
 }

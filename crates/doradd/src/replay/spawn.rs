@@ -5,12 +5,16 @@
 //! transaction means to be in its list of successors, which it closes when it ends: one compare-exchange to get in, one
 //! swap to close. A transaction that cannot be joined any more has released its rows.
 //!
+//! A list begins with an array of [`FAN`] records, which is one line to pass from the dispatcher's core to the worker's. Who
+//! comes later is linked, newest first, through nodes in the records of those who wait (or of the readers they wait for).
+//!
 //! Readers of a row form a chain through their records (`before`), so that the next writer finds them all. A chain ends
 //! where a reader is too old to be in flight: everything before it has ended as well, because records are used again in
 //! the order of the log.
 
+use crate::line::prefetch_to_write;
 use crate::replay::table::Tail;
-use crate::replay::window::{Chain, NOBODY, RELEASED, Window};
+use crate::replay::window::{Chain, FAN, NOBODY, RELEASED, Window};
 use crate::sync::Ordering;
 
 /// Added to the countdown while it is not known yet; more than edges can be.
@@ -42,6 +46,14 @@ impl Named {
 fn node(place: u32, outgoing: bool) -> u32 {
     (place << 1 | u32::from(outgoing)) + 1
 }
+
+/// Bits of a list's word that count who is in the array; the others are the first node.
+const COUNT_BITS: u32 = 5;
+const COUNT: u32 = (1 << COUNT_BITS) - 1;
+const _: () = assert!(FAN < COUNT as usize);
+
+/// Named rows of a window at most, so that nodes fit beside the count and none looks like [`RELEASED`].
+pub(crate) const MAX_PLACES: usize = (1 << (31 - COUNT_BITS)) - 2;
 
 #[expect(unsafe_code, reason = "cells that belong to the spawning thread")]
 impl<T> Window<T> {
@@ -97,7 +109,7 @@ impl<T> Window<T> {
             Some((before, _, false)) => {
                 let place = self.place(id, slot);
                 // SAFETY: as the caller promises.
-                (unsafe { self.wait_for(before, place, None) }, becomes)
+                (unsafe { self.wait_for(before, place, false, now) }, becomes)
             }
             // SAFETY: as the caller promises.
             Some(_) => (unsafe { self.wait_for_readers(now, last) }, becomes),
@@ -114,7 +126,7 @@ impl<T> Window<T> {
             if reader != now {
                 let place = self.place(id, slot);
                 // SAFETY: as the caller promises.
-                edges += unsafe { self.wait_for(reader, place, Some(self.id(now))) };
+                edges += unsafe { self.wait_for(reader, place, true, now) };
             }
             link = Named(self.planned(id, slot).chain.with(|chain| {
                 // SAFETY: only the spawning thread touches chains.
@@ -144,7 +156,7 @@ impl<T> Window<T> {
         if let Some((before, _, _)) = writer.recent(now, self.records()) {
             let place = self.place(id, slot);
             // SAFETY: as the caller promises.
-            edges = unsafe { self.wait_for(before, place, None) };
+            edges = unsafe { self.wait_for(before, place, false, now) };
         }
         self.planned(id, slot).chain.with_mut(|chain| {
             // SAFETY: only the spawning thread touches chains.
@@ -158,62 +170,97 @@ impl<T> Window<T> {
         (edges, becomes)
     }
 
-    /// Puts a node into a transaction's list of successors: 1, or 0 if the transaction has released its rows.
+    /// Puts transaction `now` into the list of one before it: 1, or 0 if it is there already, or the list is closed.
     ///
-    /// The node is the incoming edge of `place`, or its outgoing edge to record `to`.
+    /// If the array is full, the node is the incoming edge of `place`, or its outgoing edge.
     #[inline]
-    unsafe fn wait_for(&self, before: u64, place: u32, to: Option<u32>) -> u32 {
-        let list = &self.record(self.id(before)).successors;
-        let (id, slot) = self.of_place(place);
-        let edges = self.edges(id, slot);
+    unsafe fn wait_for(&self, before: u64, place: u32, outgoing: bool, now: u64) -> u32 {
+        let (id, to) = (self.id(before), self.id(now));
+        let list = &self.record(id).successors;
         // Acquire: what was done to the rows, if the list is closed.
         let mut first = list.load(Ordering::Acquire);
         loop {
             if first == RELEASED {
                 return 0;
             }
-            match to {
-                // SAFETY: the edge is not in a list yet.
-                None => edges.incoming.with_mut(|next| unsafe { *next = first }),
-                // SAFETY: as above.
-                Some(to) => edges
-                    .outgoing
-                    .with_mut(|edge| unsafe { *edge = (first, to) }),
-            }
-            match list.compare_exchange_weak(
-                first,
-                node(place, to.is_some()),
-                Ordering::Release,
-                Ordering::Acquire,
-            ) {
+            let n = (first & COUNT) as usize;
+            let after = if n < FAN {
+                if n > 0 && self.fan(id)[n - 1].load(Ordering::Relaxed) == to {
+                    return 0;
+                }
+                self.fan(id)[n].store(to, Ordering::Relaxed);
+                first + 1
+            } else {
+                // SAFETY: as the caller promises.
+                unsafe { self.link(place, outgoing, first >> COUNT_BITS, to) };
+                node(place, outgoing) << COUNT_BITS | n as u32
+            };
+            match list.compare_exchange_weak(first, after, Ordering::Release, Ordering::Acquire) {
                 Ok(_) => return 1,
                 Err(now) => first = now,
             }
         }
     }
 
-    /// Closes a transaction's list and gives those that wait for nobody else any more, oldest first where it can.
+    #[cold]
+    unsafe fn link(&self, place: u32, outgoing: bool, next: u32, to: u32) {
+        let (id, slot) = self.of_place(place);
+        let edges = self.edges(id, slot);
+        if outgoing {
+            // SAFETY: the edge is not in a list yet.
+            edges
+                .outgoing
+                .with_mut(|edge| unsafe { *edge = (next, to) });
+        } else {
+            // SAFETY: as above.
+            edges.incoming.with_mut(|edge| unsafe { *edge = next });
+        }
+    }
+
+    /// Closes a transaction's list and gives those that wait for nobody else any more, oldest first. `near` is told of
+    /// those that still wait, but not for much.
     ///
     /// # Safety
     /// The caller runs the transaction, has ended its body, and calls this once.
     #[inline]
-    pub(crate) unsafe fn release(&self, id: u32, mut ready: impl FnMut(u32)) {
-        // Release: what was done to the rows. Acquire: the nodes of the list.
+    pub(crate) unsafe fn release(
+        &self,
+        id: u32,
+        mut ready: impl FnMut(u32),
+        mut near: impl FnMut(u32),
+    ) {
+        // Release: what was done to the rows. Acquire: who is in the list.
         let first = self.record(id).successors.swap(RELEASED, Ordering::AcqRel);
-        if first == NOBODY {
+        let n = (first & COUNT) as usize;
+        let fan = &self.fan(id)[..n];
+        for to in fan {
+            // The lines come at the same time rather than one after the other.
+            prefetch_to_write(self.record(to.load(Ordering::Relaxed)));
+        }
+        for to in fan {
+            self.count_down(to.load(Ordering::Relaxed), &mut ready, &mut near);
+        }
+        if first >> COUNT_BITS == NOBODY {
             return;
         }
         // SAFETY: as the caller promises.
-        let mut link = unsafe { self.reversed(first) };
+        let mut link = unsafe { self.reversed(first >> COUNT_BITS) };
         while link != NOBODY {
             // A successor that is counted down may end, and its record be used again: read the link before.
             // SAFETY: the list is closed and ours.
             let (next, to) = unsafe { self.node(link) };
-            // Acquire and release: who takes the last step has what all before it did.
-            if self.record(to).waiting.fetch_sub(1, Ordering::AcqRel) == 1 {
-                ready(to);
-            }
+            self.count_down(to, &mut ready, &mut near);
             link = next;
+        }
+    }
+
+    #[inline]
+    fn count_down(&self, id: u32, ready: &mut impl FnMut(u32), near: &mut impl FnMut(u32)) {
+        // Acquire and release: who takes the last step has what all before it did.
+        match self.record(id).waiting.fetch_sub(1, Ordering::AcqRel) {
+            1 => ready(id),
+            2 | 3 => near(id),
+            _ => {}
         }
     }
 

@@ -16,6 +16,9 @@ const INLINE_ROWS: usize = 3;
 /// Pointers on a line.
 const PER_LINE: usize = 8;
 
+/// Successors of a transaction that are in an array: a line of them, or so few under loom that links are needed too.
+pub(crate) const FAN: usize = if cfg!(any(loom, shuttle)) { 1 } else { 16 };
+
 /// `successors` of a transaction that nobody waits for.
 pub(crate) const NOBODY: u32 = 0;
 /// `successors` of a transaction that has released its rows.
@@ -25,7 +28,7 @@ pub(crate) const RELEASED: u32 = u32::MAX;
 #[repr(C, align(64))]
 #[derive(Debug)]
 pub(crate) struct Record<T> {
-    /// The list of those who wait for this one, newest first: [`NOBODY`], a [`NodeId`], or [`RELEASED`].
+    /// Who waits for this one: [`NOBODY`], how many and a list of the rest (see `spawn`), or [`RELEASED`].
     pub(crate) successors: AtomicU32,
     /// How many transactions this one waits for.
     pub(crate) waiting: AtomicU32,
@@ -48,6 +51,11 @@ struct Task<T> {
 }
 
 const _: () = assert!(size_of::<Record<usize>>() == 64 || cfg!(any(loom, shuttle)));
+
+/// The first of those who wait for a transaction, by their records.
+#[repr(C, align(64))]
+#[derive(Debug)]
+pub(crate) struct Fan(pub(crate) [AtomicU32; FAN]);
 
 /// More pointers to rows.
 #[repr(C, align(64))]
@@ -84,6 +92,7 @@ pub(crate) struct Edges {
 pub(crate) struct Window<T> {
     records: Box<[Record<T>]>,
     lines: Box<[RowLine]>,
+    fans: Box<[Fan]>,
     planned: Box<[Planned]>,
     edges: Box<[Edges]>,
     max: usize,
@@ -138,6 +147,9 @@ impl<T> Window<T> {
         Self {
             records: (0..n).map(record).collect(),
             lines: (0..n * lines_each).map(row_line).collect(),
+            fans: (0..n)
+                .map(|_| Fan(std::array::from_fn(|_| AtomicU32::new(0))))
+                .collect(),
             planned: (0..n * max).map(planned).collect(),
             edges: (0..n * max).map(edges).collect(),
             max,
@@ -162,6 +174,11 @@ impl<T> Window<T> {
     #[inline(always)]
     pub(crate) fn records(&self) -> u64 {
         self.mask + 1
+    }
+
+    #[inline(always)]
+    pub(crate) fn fan(&self, id: u32) -> &[AtomicU32; FAN] {
+        &self.fans[id as usize].0
     }
 
     #[inline(always)]

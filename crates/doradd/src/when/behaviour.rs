@@ -2,6 +2,7 @@
 
 use std::mem::MaybeUninit;
 
+use crate::line::prefetch_to_write;
 use crate::sync::{AtomicU32, Ordering, UnsafeCell};
 use crate::when::cown::Header;
 
@@ -119,6 +120,13 @@ impl Behaviour {
             slots: [(); MAX_OBJECTS].map(|()| slot()),
             body: UnsafeCell::new(Body(MaybeUninit::uninit())),
         }
+    }
+
+    /// Fetches what whoever fills or runs the record soon will touch.
+    #[inline]
+    pub(crate) fn prefetch(&self) {
+        prefetch_to_write(&raw const self.waiting);
+        prefetch_to_write(&raw const self.body);
     }
 
     /// The next record of the free chain that the caller owns.

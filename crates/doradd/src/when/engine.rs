@@ -10,7 +10,7 @@ use std::ptr::NonNull;
 
 use crate::bell::Bell;
 use crate::crew::{Crew, Engine, Hand, bump};
-use crate::line::Line;
+use crate::line::{Line, prefetch_to_write};
 use crate::panics::{OnPanic, message};
 use crate::sync::{
     AtomicBool, AtomicU64, AtomicUsize, Mutex, Ordering, SPINS, UnsafeCell, lock, spin_loop,
@@ -351,6 +351,10 @@ impl When {
     fn unlink(&self, chain: &mut u32) -> u32 {
         let id = *chain;
         *chain = self.slab.get(id).next_free();
+        if *chain != NONE {
+            // Some worker wrote it last; it will be written here next.
+            self.slab.get(*chain).prefetch();
+        }
         id
     }
 
@@ -406,6 +410,10 @@ pub(crate) fn acquire(slab: &Slab, id: u32, held: &[Held]) -> bool {
         if header(one).try_take(SlotId::new(id, 0)) {
             return true;
         }
+    }
+    for held in held {
+        // The lines come at the same time rather than one after the other.
+        prefetch_to_write(held.object);
     }
     let mut states = [0; crate::when::behaviour::MAX_OBJECTS];
     let mut missing = 0;
@@ -535,6 +543,10 @@ impl Engine for When {
             self.give_back(returning);
         }
         worker.unseen = true;
+    }
+
+    fn soon(&self, id: u32) {
+        self.slab.get(id).prefetch();
     }
 
     fn idle(&self, worker: &mut Worker) {
