@@ -26,7 +26,8 @@ fn main() -> Result<()> {
         measure::table(&cpus[..threads], rounds)?;
     }
     readers::registration()?;
-    readers::snapshots(rounds);
     readers::memory();
+    // Stays on one processor from here on.
+    readers::snapshots(&cpus, rounds);
     Ok(())
 }
