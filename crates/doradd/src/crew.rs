@@ -17,7 +17,9 @@ use crate::sync::{AtomicBool, AtomicU64, AtomicUsize, Mutex, Ordering, lock};
 const STREAK: u32 = 16;
 
 /// How many bodies before its own a record is fetched: its rows can be only when it is there.
-const AHEAD: u64 = 3;
+const AHEAD: u64 = 4;
+/// How many bodies before its own the rows are fetched, less one.
+const NEXT: u64 = 1;
 
 /// Ready ids that keep a worker busy for a while. With fewer there is little to run in parallel, and a further thread
 /// would only draw the data of those there are to another core.
@@ -37,7 +39,7 @@ pub(crate) trait Engine: Sync {
     /// Some bodies later, this id may be run: a hint, which may be wrong.
     fn soon(&self, _id: u32) {}
 
-    /// After this body, that id may be run: a hint, which may be wrong.
+    /// A body or two later, that id may be run: a hint, which may be wrong.
     fn next(&self, _id: u32) {}
 }
 
@@ -250,7 +252,7 @@ impl Crew {
         if let Some(id) = inbox.peek(AHEAD) {
             engine.soon(id);
         }
-        if let Some(id) = inbox.peek(0) {
+        if let Some(id) = inbox.peek(NEXT) {
             engine.next(id);
         }
         let mut hand = Hand {

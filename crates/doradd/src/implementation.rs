@@ -63,7 +63,7 @@
 //! worker's core to its own. 1024 in flight by default keeps all of the window in a core's second-level cache; measured on
 //! 1 KiB rows, 4096 took a third longer.
 //!
-//! A worker fetches the record of the id four places ahead in its inbox, and the rows of the next one. What it reads for
+//! A worker fetches the record of the id five places ahead in its inbox, and the rows of the next but one. What it reads for
 //! that is atomic, because the record may belong to somebody else by then; prefetching a wrong address does no harm.
 //!
 //! # Memory orders
