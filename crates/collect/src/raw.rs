@@ -18,6 +18,8 @@ pub enum RawEvent {
         tid: Tid,
         /// The process that made it.
         parent_pid: Pid,
+        /// The thread that made it, if the sampler knows it.
+        parent_tid: Option<Tid>,
         /// When.
         at: Nanos,
     },

@@ -98,13 +98,14 @@ fn task(body: &mut Fields<'_>, born: bool) -> Result<RawEvent, Damaged> {
     let pid = Pid(body.u32()?);
     let parent_pid = Pid(body.u32()?);
     let tid = Tid(body.u32()?);
-    let _parent_tid = body.u32()?;
+    let parent_tid = Tid(body.u32()?);
     let at = Nanos(body.u64()?);
     Ok(if born {
         RawEvent::Born {
             pid,
             tid,
             parent_pid,
+            parent_tid: Some(parent_tid),
             at,
         }
     } else {
@@ -202,6 +203,34 @@ mod tests {
                 })
             );
         }
+    }
+
+    #[test]
+    fn a_birth_names_the_thread_that_made_it() {
+        let mut body = Vec::new();
+        for number in [5u32, 6, 7, 8] {
+            body.extend(number.to_le_bytes());
+        }
+        body.extend(9u64.to_le_bytes());
+        body.extend(trailer(9));
+        assert_eq!(
+            parsed(sys::PERF_RECORD_FORK, 0, &body).event,
+            Some(RawEvent::Born {
+                pid: Pid(5),
+                tid: Tid(7),
+                parent_pid: Pid(6),
+                parent_tid: Some(Tid(8)),
+                at: Nanos(9)
+            })
+        );
+        assert_eq!(
+            parsed(sys::PERF_RECORD_EXIT, 0, &body).event,
+            Some(RawEvent::Ended {
+                pid: Pid(5),
+                tid: Tid(7),
+                at: Nanos(9)
+            })
+        );
     }
 
     #[test]

@@ -1,4 +1,6 @@
 //! What is known of each process, and the records of agents as events.
+//!
+//! A newborn tells of itself, and does not know which thread made it.
 
 use std::{
     collections::VecDeque,
@@ -135,6 +137,7 @@ impl Processes {
                         pid,
                         tid,
                         parent_pid,
+                        parent_tid: None,
                         at,
                     });
                 }
@@ -179,6 +182,7 @@ impl Processes {
                     pid,
                     tid,
                     parent_pid,
+                    parent_tid: None,
                     at,
                 });
                 process.meet(record, at, sink);
@@ -189,6 +193,7 @@ impl Processes {
                     pid,
                     tid,
                     parent_pid: pid,
+                    parent_tid: None,
                     at,
                 });
                 self.known.entry(pid).or_default().meet(record, at, sink);
@@ -302,6 +307,7 @@ impl Process {
                 pid,
                 tid,
                 parent_pid: pid,
+                parent_tid: None,
                 at,
             });
             sink(thread_pointer(pid, tid, rest[16]));

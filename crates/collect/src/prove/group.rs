@@ -123,7 +123,7 @@ impl Series<'_> {
             let window = self.window(slot, accounts, keeper, host);
             host.drain();
             // Also after a window that came to nothing.
-            keeper.release_newborns(host.take_born())?;
+            keeper.release_told(host.take_lives())?;
             host.write(&Event::Window(window?));
             if clock::now().since(started) > limit {
                 return Err(Halt::Group(GroupOutcome::TimeOver));

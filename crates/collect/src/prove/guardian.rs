@@ -23,6 +23,7 @@ use nix::sys::signal::SigSet;
 
 use super::{
     affinity::CpuMask,
+    births::Birth,
     ledger::{Ledger, Message},
     target::{Target, Ticks},
 };
@@ -30,6 +31,9 @@ use crate::machine::Cpu;
 
 /// Starting a process takes milliseconds, unless the machine is very busy.
 const READY_WITHIN: Duration = Duration::from_secs(5);
+
+/// How many milliseconds it is waited for a guardian that does not listen fast enough.
+const HEARS_WITHIN: u32 = 500;
 
 /// What the guardian says once nothing can keep it from its work.
 const READY: u8 = b'!';
@@ -70,7 +74,7 @@ impl Guardian {
         if said != [READY] {
             return Err(io::ErrorKind::InvalidData.into());
         }
-        // From now on nobody waits for it: one that reads no more is as good as gone.
+        // From now on nobody waits for it for long: one that reads no more is as good as gone.
         guardian.socket.set_nonblocking(true)?;
         guardian.say(&format!("patience {}", patience.as_millis()))?;
         Ok(guardian)
@@ -86,16 +90,32 @@ impl Guardian {
     }
 
     /// Tells it what will be done next.
-    pub(super) fn tell(&mut self, message: &Message) -> Result<(), Gone> {
+    pub(super) fn tell(&mut self, messages: &[Message]) -> Result<(), Gone> {
         if !self.is_there() {
             return Err(Gone);
         }
-        self.say(&line(message)).map_err(|_| Gone)
+        let lines: Vec<String> = messages.iter().map(line).collect();
+        self.say(&lines.join("\n")).map_err(|_| Gone)
     }
 
     /// In one piece: half a line is not heard.
-    fn say(&mut self, line: &str) -> io::Result<()> {
-        self.socket.write_all(format!("{line}\n").as_bytes())
+    fn say(&mut self, lines: &str) -> io::Result<()> {
+        let text = format!("{lines}\n");
+        let mut left = text.as_bytes();
+        let mut patience = HEARS_WITHIN;
+        while !left.is_empty() {
+            match self.socket.write(left) {
+                Ok(written) => left = left.get(written..).unwrap_or_default(),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                // Thousands of births are more than the socket holds.
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock && patience > 0 => {
+                    patience -= 1;
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
     }
 }
 
@@ -125,7 +145,7 @@ pub fn guardian() -> io::Result<()> {
     let _ = nix::unistd::setsid();
     let socket = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
     (&socket).write_all(&[READY])?;
-    if let Some(ledger) = listen(&socket) {
+    if let Some(mut ledger) = listen(&socket) {
         // hitm may only have been stopped: when it goes on, it must not take what it finds for the program's doing.
         let _ = (&socket).write_all(&[ALONE]);
         ledger.restore();
@@ -160,13 +180,25 @@ fn listen(socket: &UnixStream) -> Option<Ledger> {
     }
 }
 
+/// In the place of a number.
+const UNKNOWN: &str = "-";
+
 fn line(message: &Message) -> String {
     match message {
         Message::Thread(Target { pid, tid, start }, original) => {
             format!("thread {pid} {tid} {} {original}", start.0)
         }
         Message::Placed(tid, cpu, at) => format!("placed {tid} {cpu} {}", at.0),
-        Message::Born(pid, at) => format!("born {pid} {}", at.0),
+        Message::Born(Birth {
+            pid,
+            tid,
+            parent,
+            at,
+        }) => {
+            let parent = parent.map_or_else(|| UNKNOWN.into(), |parent| parent.to_string());
+            format!("born {pid} {tid} {parent} {}", at.0)
+        }
+        Message::Ended(tid) => format!("ended {tid}"),
         Message::Restored => "restored".into(),
     }
 }
@@ -189,7 +221,16 @@ fn parse(line: &str) -> Option<Message> {
             Cpu(word()?.parse().ok()?),
             Ticks(word()?.parse().ok()?),
         ),
-        "born" => Message::Born(Pid(word()?.parse().ok()?), Ticks(word()?.parse().ok()?)),
+        "born" => Message::Born(Birth {
+            pid: Pid(word()?.parse().ok()?),
+            tid: Tid(word()?.parse().ok()?),
+            parent: match word()? {
+                UNKNOWN => None,
+                parent => Some(Tid(parent.parse().ok()?)),
+            },
+            at: Ticks(word()?.parse().ok()?),
+        }),
+        "ended" => Message::Ended(Tid(word()?.parse().ok()?)),
         "restored" => Message::Restored,
         _ => return None,
     })
@@ -209,9 +250,28 @@ mod tests {
         vec![
             Message::Thread(target, mask),
             Message::Placed(Tid(8), Cpu(3), Ticks(99)),
-            Message::Born(Pid(12), Ticks(101)),
+            Message::Born(Birth {
+                pid: Pid(12),
+                tid: Tid(13),
+                parent: Some(Tid(8)),
+                at: Ticks(101),
+            }),
+            Message::Born(Birth {
+                pid: Pid(14),
+                tid: Tid(14),
+                parent: None,
+                at: Ticks(102),
+            }),
+            Message::Ended(Tid(13)),
             Message::Restored,
         ]
+    }
+
+    /// All but the last one.
+    fn told() -> Vec<Message> {
+        let mut messages = messages();
+        messages.pop();
+        messages
     }
 
     #[test]
@@ -224,6 +284,9 @@ mod tests {
             "thread 1 2",
             "placed 1 x 3",
             "nonsense 1",
+            "born 1 2 3",
+            "born 1 2 x 3",
+            "ended",
             "thread 1 2 3 ",
         ] {
             assert_eq!(parse(bad), None, "{bad}");
@@ -234,15 +297,15 @@ mod tests {
     fn what_was_told_is_to_be_restored_unless_hitm_is_done() {
         let listened = |end: &str| {
             let (mut hitm, guardian) = UnixStream::pair().unwrap();
-            for message in &messages()[..3] {
-                writeln!(hitm, "{}", line(message)).unwrap();
+            for message in told() {
+                writeln!(hitm, "{}", line(&message)).unwrap();
             }
             hitm.write_all(end.as_bytes()).unwrap();
             drop(hitm);
             listen(&guardian)
         };
         let mut wanted = Ledger::default();
-        messages()[..3].iter().for_each(|it| wanted.apply(it));
+        told().iter().for_each(|it| wanted.apply(it));
         assert_eq!(listened(""), Some(wanted.clone()));
         assert_eq!(listened("placed 8 1"), Some(wanted));
         assert_eq!(listened("restored\n"), Some(Ledger::default()));

@@ -8,15 +8,15 @@ use nix::errno::Errno;
 
 use super::{
     affinity::{self, CpuMask},
+    births::{Birth, Life, SAME_BIRTH},
     group::Halt,
     guardian::Guardian,
-    ledger::{Ledger, Message, threads_of},
+    ledger::{Ledger, Looked, Message, threads_of},
     target::{Target, Ticks},
 };
 use crate::machine::{Cpu, SystemFiles};
 
-/// While their parents are confined, more may be born at any time: those that are missed are found at the next window's
-/// end.
+/// More may be born at any time: those that are missed are found in the next look.
 const ROUNDS: usize = 2;
 
 /// The threads of a group while they are in our hands.
@@ -51,7 +51,7 @@ impl<'g> Keeper<'g> {
         for nth in 0..keeper.threads.len() {
             let thread = &keeper.threads[nth];
             let message = Message::Thread(thread.target, thread.original.clone());
-            keeper.tell(&message)?;
+            keeper.tell(&[message])?;
         }
         Ok(keeper)
     }
@@ -96,7 +96,7 @@ impl<'g> Keeper<'g> {
     /// Puts a thread on a processor.
     pub(super) fn place(&mut self, nth: usize, cpu: Cpu) -> Result<(), Halt> {
         let tid = self.threads[nth].target.tid;
-        self.tell(&Message::Placed(tid, cpu, Ticks::now()))?;
+        self.tell(&[Message::Placed(tid, cpu, Ticks::now())])?;
         affinity::set(tid, &CpuMask::only(cpu)).map_err(|errno| self.refusal(nth, errno, cpu))?;
         self.threads[nth].placed = Some(cpu);
         Ok(())
@@ -126,15 +126,32 @@ impl<'g> Keeper<'g> {
         Ok(())
     }
 
-    /// Gives those that were born confined what their parents may use. `born` are processes that were seen being born, and
-    /// when.
-    pub(super) fn release_newborns(&mut self, born: Vec<(Pid, Nanos)>) -> Result<(), Halt> {
-        let told = born
-            .into_iter()
-            .map(|(pid, at)| self.tell(&Message::Born(pid, Ticks::at(at))))
-            .fold(Ok(()), Result::and);
-        self.ledger.release_newborns(ROUNDS);
+    /// Gives those whose birth was told what their parents may use. `lives` is what was seen since the last time.
+    pub(super) fn release_told(&mut self, lives: Vec<Life>) -> Result<(), Halt> {
+        let told = self.tell_lives(lives);
+        self.ledger.release_told();
         told
+    }
+
+    fn tell_lives(&mut self, lives: Vec<Life>) -> Result<(), Halt> {
+        let messages: Vec<Message> = lives.into_iter().map(message).collect();
+        if messages.is_empty() {
+            return Ok(());
+        }
+        self.tell(&messages)
+    }
+
+    /// Gives all that were born confined what their parents may use. `lives` is what was seen since the last time,
+    /// up to `until`.
+    pub(super) fn release_newborns(
+        &mut self,
+        lives: Vec<Life>,
+        until: Nanos,
+    ) -> Result<Looked, Halt> {
+        let told = self.tell_lives(lives);
+        let until = Ticks(Ticks::at(until).0.saturating_sub(SAME_BIRTH));
+        let looked = self.ledger.release_newborns(ROUNDS, until);
+        told.map(|()| looked)
     }
 
     /// Waits until no thread that was there before can have been born in the same tick as one that comes later.
@@ -148,24 +165,31 @@ impl<'g> Keeper<'g> {
         }
     }
 
-    /// Puts everything back where it was, as far as is known now, and goes on remembering.
-    pub(super) fn put_back(&self) {
-        self.ledger.restore();
+    /// Puts the threads back where they were, and goes on remembering.
+    pub(super) fn put_back(&mut self) {
+        self.ledger.put_back();
     }
 
     /// Puts everything back where it was, and forgets it.
     pub(super) fn restore(&mut self) {
         self.ledger.restore();
+        self.forget();
+    }
+
+    /// All is where it was.
+    pub(super) fn forget(&mut self) {
         self.ledger.apply(&Message::Restored);
         // A guardian that is gone has nothing to forget.
-        let _ = self.guardian.tell(&Message::Restored);
+        let _ = self.guardian.tell(&[Message::Restored]);
         self.threads.clear();
     }
 
-    fn tell(&mut self, message: &Message) -> Result<(), Halt> {
-        let told = self.guardian.tell(message).map_err(|_| Halt::NoGuardian);
+    fn tell(&mut self, messages: &[Message]) -> Result<(), Halt> {
+        let told = self.guardian.tell(messages).map_err(|_| Halt::NoGuardian);
         // What is done after a failure only puts things right.
-        self.ledger.apply(message);
+        for message in messages {
+            self.ledger.apply(message);
+        }
         told
     }
 
@@ -193,6 +217,23 @@ impl Drop for Keeper<'_> {
         if !self.threads.is_empty() {
             self.restore();
         }
+    }
+}
+
+fn message(life: Life) -> Message {
+    match life {
+        Life::Born {
+            pid,
+            tid,
+            parent,
+            at,
+        } => Message::Born(Birth {
+            pid,
+            tid,
+            parent,
+            at: Ticks::at(at),
+        }),
+        Life::Ended(tid) => Message::Ended(tid),
     }
 }
 

@@ -7,7 +7,7 @@
 //! - `schedule` says which windows there are, `topology` on which processors.
 //! - `group` has the windows of one group of threads: it moves them and reads `accounts` and `words`.
 //! - `keeper` remembers what was before and puts it back, whatever happens; the `guardian` does if hitm is killed. Both by
-//!   the same `ledger`.
+//!   the same `ledger`, which knows from `births` whose mask a newborn has.
 //! - `baseline` measures what placement alone does to threads that share nothing.
 //!
 //! # What the program notices
@@ -18,6 +18,7 @@
 mod accounts;
 mod affinity;
 mod baseline;
+mod births;
 mod group;
 mod guardian;
 mod keeper;
@@ -35,10 +36,12 @@ use hitm_model::{
     StopReason,
 };
 
+pub(crate) use self::births::Life;
 use self::{
     group::{Halt, Series},
     guardian::Guardian,
     keeper::Keeper,
+    ledger::Looked,
     schedule::Plan,
     topology::Topology,
 };
@@ -59,8 +62,8 @@ pub(crate) trait Host {
     /// Fetches what the sampler has, as far as it is not too young.
     fn drain(&mut self);
 
-    /// Processes that the sampler saw being born, and when, since the last call.
-    fn take_born(&mut self) -> Vec<(Pid, Nanos)>;
+    /// Who was born and who ended, as the sampler saw it, in order of time, since the last call.
+    fn take_lives(&mut self) -> Vec<Life>;
 
     /// Why to stop, if there is a reason.
     fn stop(&mut self) -> Option<StopReason>;
@@ -74,6 +77,9 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A sampler holds events back that are younger than this.
 const SAMPLER_SLACK: Duration = Duration::from_millis(6);
+
+/// A program that goes on making threads from confined ones is looked at so often.
+const MOST_LOOKS: usize = 100;
 
 /// Proves groups of threads.
 #[derive(Debug)]
@@ -286,13 +292,33 @@ pub fn processors_of(pid: Pid) -> usize {
     keeper::processors_of(&SystemFiles::of_this_machine(), pid).max(1)
 }
 
+/// Gives those that were born confined what their parents may use, as far as the sampler knows of them by now.
+fn release_newborns(keeper: &mut Keeper<'_>, host: &mut dyn Host) -> Result<Looked, Halt> {
+    let slack = u64::try_from(SAMPLER_SLACK.as_nanos()).unwrap_or(u64::MAX);
+    let until = clock::now().since(Nanos(slack));
+    host.drain();
+    keeper.release_newborns(host.take_lives(), until)
+}
+
 /// Puts everything back, also what the sampler tells of only now.
+///
+/// Who is found in one look may have made others that the sampler tells of in the next one. When two looks, with the
+/// sampler's slack before each, find nobody, then all that live were made by threads that had their masks back.
 fn give_back(keeper: &mut Keeper<'_>, host: &mut dyn Host) {
     keeper.put_back();
-    std::thread::sleep(SAMPLER_SLACK);
-    host.drain();
-    // Without a guardian there is still us.
-    let _ = keeper.release_newborns(host.take_born());
+    let mut quiet = 0;
+    for _ in 0..MOST_LOOKS {
+        std::thread::sleep(SAMPLER_SLACK);
+        match release_newborns(keeper, host) {
+            Ok(looked) if looked == Looked::default() => quiet += 1,
+            Ok(_) => quiet = 0,
+            // Without a guardian there is still us, with what is known.
+            Err(_) => break,
+        }
+        if quiet == 2 {
+            return keeper.forget();
+        }
+    }
     keeper.restore();
 }
 

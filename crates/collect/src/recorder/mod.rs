@@ -22,7 +22,7 @@ use crate::{
     machine,
     perf::PerfSampler,
     preload::Preload,
-    prove::{Phase, Prove, Proved, Prover},
+    prove::{Life, Phase, Prove, Proved, Prover},
     raw::RawEvent,
     sampler::Sampler,
     session::{ProcFs, Session},
@@ -310,8 +310,8 @@ struct Recorder<W> {
     machine: Machine,
     started: Nanos,
     flush_at: Nanos,
-    /// Processes that were born, and when, if anybody wants to know.
-    born: Option<Vec<(Pid, Nanos)>>,
+    /// Who was born and who ended, if anybody wants to know.
+    lives: Option<Vec<Life>>,
     nothing_yet: Option<String>,
 }
 
@@ -328,7 +328,7 @@ impl<W: Write> Recorder<W> {
             machine,
             started: clock::now(),
             flush_at: FIRST_FLUSH,
-            born: None,
+            lives: None,
             nothing_yet: None,
         }
     }
@@ -412,22 +412,12 @@ impl<W: Write> Recorder<W> {
             output,
             sampler,
             session,
-            born,
+            lives,
             ..
         } = self;
         let polled = sampler.poll(&mut |raw| {
-            if let (
-                Some(born),
-                RawEvent::Born {
-                    pid,
-                    parent_pid,
-                    at,
-                    ..
-                },
-            ) = (born.as_mut(), &raw)
-                && pid != parent_pid
-            {
-                born.push((*pid, *at));
+            if let Some(lives) = lives.as_mut() {
+                lives.extend(life(&raw));
             }
             session.handle(raw, &mut |event| output.write(&event));
         });
@@ -508,6 +498,26 @@ impl<W: Write> Recorder<W> {
             reason,
             proved,
         }
+    }
+}
+
+/// The beginning or end of a thread, if that is what the event says.
+const fn life(raw: &RawEvent) -> Option<Life> {
+    match *raw {
+        RawEvent::Born {
+            pid,
+            tid,
+            parent_tid,
+            at,
+            ..
+        } => Some(Life::Born {
+            pid,
+            tid,
+            parent: parent_tid,
+            at,
+        }),
+        RawEvent::Ended { tid, .. } => Some(Life::Ended(tid)),
+        _ => None,
     }
 }
 

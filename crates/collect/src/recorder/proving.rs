@@ -2,12 +2,12 @@
 
 use std::{io::Write, time::Duration};
 
-use hitm_model::{Event, Nanos, Pid, StopReason};
+use hitm_model::{Event, Nanos, StopReason};
 
 use super::{POLL_EVERY, Progress, Recorder, waiting::Waiting};
 use crate::{
     clock,
-    prove::{AfterWindows, Host, Phase, Planned, Planner, Prove, Proved, Prover},
+    prove::{AfterWindows, Host, Life, Phase, Planned, Planner, Prove, Proved, Prover},
 };
 
 /// How often a planner that thinks is asked.
@@ -35,9 +35,9 @@ pub(super) fn prove<W: Write>(
     };
     let (proved, reason) = match planned {
         Planned::Groups(groups) => {
-            recorder.born = Some(Vec::new());
+            recorder.lives = Some(Vec::new());
             let done = prover.prove(&groups, &mut Windows { recorder, watch });
-            recorder.born = None;
+            recorder.lives = None;
             done
         }
         Planned::Refused(why) | Planned::NothingYet(why) => (Proved::Refused(why), None),
@@ -119,9 +119,9 @@ impl<W: Write> Host for Windows<'_, '_, W> {
         let _ = self.recorder.poll(elapsed);
     }
 
-    fn take_born(&mut self) -> Vec<(Pid, Nanos)> {
-        let born = self.recorder.born.as_mut();
-        born.map(std::mem::take).unwrap_or_default()
+    fn take_lives(&mut self) -> Vec<Life> {
+        let lives = self.recorder.lives.as_mut();
+        lives.map(std::mem::take).unwrap_or_default()
     }
 
     fn stop(&mut self) -> Option<StopReason> {

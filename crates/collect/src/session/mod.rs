@@ -134,6 +134,7 @@ impl<W: World> Session<W> {
                 pid,
                 tid,
                 parent_pid,
+                parent_tid: _,
                 at,
             } => self.born(pid, tid, parent_pid, at, sink),
             RawEvent::Ended { pid: _, tid, at } => self.ended(tid, at, sink),

@@ -114,6 +114,7 @@ fn run(script: &str) -> String {
                 pid,
                 tid,
                 parent_pid: Pid(number(4)),
+                parent_tid: None,
                 at,
             },
             "ended" => RawEvent::Ended { pid, tid, at },

@@ -207,10 +207,16 @@ fn threads_and_processes_that_are_born_meanwhile_do_not_stay_narrowed() {
         return;
     };
     let _alone = quiet_machine().unwrap();
-    for prove in [&["prove"][..], &["attach", "--prove"]] {
+    let ways = [
+        (&["prove"][..], false),
+        (&["attach", "--prove"], false),
+        (&["prove"], true),
+    ];
+    for (prove, pinned) in ways {
         let session = Session::new();
         let births = Command::new(&program)
             .env("DUEL_MS", "5000")
+            .envs(pinned.then_some(("BIRTHS_PINNED", "1")))
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();

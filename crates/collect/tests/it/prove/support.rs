@@ -134,6 +134,15 @@ impl Fighters {
         said
     }
 
+    /// Waits until the program has killed its children, so that none outlives a test that fails.
+    pub(super) fn killed(&mut self) {
+        self.command("k");
+        let mut line = String::new();
+        while self.output.read_line(&mut line).unwrap() > 0 && line != ".\n" {
+            line.clear();
+        }
+    }
+
     /// The mask of every thread.
     pub(super) fn masks(&self) -> Vec<(Tid, String)> {
         masks_of(self.pid())
