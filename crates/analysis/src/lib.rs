@@ -16,6 +16,7 @@ mod advise;
 mod analyse;
 mod attribute;
 mod binaries;
+pub mod check;
 pub mod diff;
 mod gather;
 mod group;

@@ -6,12 +6,14 @@
 //! - [`decode`]: instructions and registers → memory accesses.
 //! - [`image`]: sections, symbols, function bounds, build-id.
 //! - [`debug`]: DWARF → source frames, variables, types, field paths.
+//! - [`program`]: all code of a file → accesses of fixed places, calls, where threads begin.
 
 #![forbid(unsafe_code)]
 
 pub mod debug;
 pub mod decode;
 pub mod image;
+pub mod program;
 
 mod error;
 

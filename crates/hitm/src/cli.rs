@@ -43,6 +43,8 @@ pub(crate) enum Command {
     Layout(LayoutArgs),
     /// Compare two builds: which variables came onto one line, and whether code changed but for addresses.
     Diff(DiffArgs),
+    /// Tell from a binary, before it runs, what may be shared falsely, and check it against a policy.
+    Check(CheckArgs),
     /// Tell what this machine can do, and what to type where it cannot.
     Doctor(DoctorArgs),
     /// Show it on a built-in example: per-thread counters on one line, and the repaired layout.
@@ -360,6 +362,69 @@ impl JsonArg {
         let path = self.json.as_ref()?.as_deref()?;
         (path.as_os_str() != "-").then_some(path)
     }
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+A finding is a precondition, not a measurement: its verdict is always `unproven`. Its confidence says how sure it is that
+threads meet there.
+Exit codes: 0 done; 1 what --fail-on asks for; 2 wrong usage, an unreadable policy, or a file that is no program.")]
+pub(crate) struct CheckArgs {
+    /// Programs and shared libraries.
+    #[arg(value_name = "BINARY", required = true)]
+    pub binaries: Vec<PathBuf>,
+
+    /// What the project asks of its layout (docs/check.md) [default: hitm.toml if there is one].
+    #[arg(long, value_name = "FILE")]
+    pub policy: Option<PathBuf>,
+
+    /// Findings that are known: only others fail.
+    #[arg(long, value_name = "FILE")]
+    pub baseline: Option<PathBuf>,
+
+    /// Write all findings that are there as a baseline.
+    #[arg(long, value_name = "FILE")]
+    pub write_baseline: Option<PathBuf>,
+
+    /// Bytes of a line of the machine that it is for.
+    #[arg(long, value_name = "BYTES", value_parser = line_size, default_value = "64")]
+    pub line_size: hitm_model::LineSize,
+
+    /// Exit with 1 on what the policy forbids and on findings: `low`, `medium` or `high` confidence or more; `policy` for
+    /// the policy alone; `never` [default: policy]. Not where SARIF goes to stdout: who reads that decides.
+    #[arg(long, value_name = "WHAT")]
+    pub fail_on: Option<hitm_report::CheckFailOn>,
+
+    /// Show findings of this confidence or more.
+    #[arg(long, value_enum, value_name = "LEVEL", default_value_t = ConfidenceChoice::Medium)]
+    pub confidence: ConfidenceChoice,
+
+    /// Show all findings, those of low confidence too.
+    #[arg(long)]
+    pub all: bool,
+
+    /// Say of what looks like a finding why it is none.
+    #[arg(long)]
+    pub explain: bool,
+
+    /// Write JSON: to FILE, or without one or with `-` to stdout, instead of the table.
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, conflicts_with_all = ["sarif", "github"])]
+    pub json: Option<Option<PathBuf>>,
+
+    /// Write SARIF 2.1.0: to FILE, or without one or with `-` to stdout, instead of the table.
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, conflicts_with = "github")]
+    pub sarif: Option<Option<PathBuf>>,
+
+    /// Print annotations for the log of a GitHub action, instead of the table.
+    #[arg(long)]
+    pub github: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum ConfidenceChoice {
+    Low,
+    Medium,
+    High,
 }
 
 #[derive(Debug, Args)]

@@ -8,6 +8,7 @@
 mod access;
 mod address;
 mod caveat;
+mod check;
 mod cost;
 mod diff;
 mod finding;
@@ -26,6 +27,10 @@ mod windows;
 pub use access::{AccessKind, AccessKinds};
 pub use address::{Avma, AvmaRange, Bias, Svma, SvmaRange};
 pub use caveat::Caveat;
+pub use check::{
+    CheckCaveat, CheckReport, CheckTotals, Explained, Fix, Party, StaticFinding, StaticRule,
+    ThreadRoot, Toucher, Violation,
+};
 pub use cost::{
     Cause, CoLocated, Cost, Interval, Measure, NamedProgress, NoCost, Progress, Split, ThreadCost,
     Waiting, WindowCounts,

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod causes;
+mod check;
 mod diff;
 mod error;
 mod gate;
@@ -17,6 +18,10 @@ mod refusals;
 mod table;
 mod words;
 
+pub use check::{
+    CHECK_JSON_VERSION, CheckFailOn, CheckTableOptions, check_gate, check_json, check_json_schema,
+    check_table, github, sarif,
+};
 pub use diff::{DIFF_JSON_VERSION, DiffTableOptions, diff_json, diff_json_schema, diff_table};
 pub use error::Error;
 pub use gate::{FailOn, LeastShare, cannot_judge, gate};

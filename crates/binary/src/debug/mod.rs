@@ -21,6 +21,7 @@ mod scan;
 mod types;
 mod units;
 mod variables;
+mod words;
 
 use std::cell::{OnceCell, RefCell};
 use std::fmt;
@@ -43,6 +44,7 @@ pub use layouts::{BitRange, LayoutMember, LayoutVariant, MemberRole, TypeKind, T
 pub use path::{ArrayStep, Container, FieldPath};
 pub use places::Place;
 pub use variables::{FramePlace, FrameVariable, PointerVariable};
+pub use words::{SharedArray, SharedType, SharedWord, WordKind};
 
 /// A type of the program. Types are repeated in each unit that uses them: two ids may mean one type.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

@@ -65,6 +65,7 @@ pub use address::Address;
 pub use function::Function;
 pub use inner_loop::{InnerLoop, LoopAccess};
 pub(crate) use long_jumps::LongJumps;
+pub(crate) use operands::{is_conditional_move, kind_of as access_kind};
 pub use same::{Comparison, Difference, Reference, compare, stub_slot};
 
 /// The bytes of one function.

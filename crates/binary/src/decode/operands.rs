@@ -170,7 +170,7 @@ fn size_of(size: MemorySize) -> usize {
 }
 
 /// `None` if it depends on data whether the bytes are accessed.
-fn kind_of(instruction: &Instruction, access: OpAccess) -> Option<AccessKind> {
+pub(crate) fn kind_of(instruction: &Instruction, access: OpAccess) -> Option<AccessKind> {
     Some(match access {
         OpAccess::Read => AccessKind::Read,
         OpAccess::Write => AccessKind::Write,
@@ -219,7 +219,7 @@ fn is_cache_control(mnemonic: Mnemonic) -> bool {
     matches!(mnemonic, Cldemote | Clflush | Clflushopt | Clwb)
 }
 
-fn is_conditional_move(mnemonic: Mnemonic) -> bool {
+pub(crate) fn is_conditional_move(mnemonic: Mnemonic) -> bool {
     use Mnemonic::{
         Cmova, Cmovae, Cmovb, Cmovbe, Cmove, Cmovg, Cmovge, Cmovl, Cmovle, Cmovne, Cmovno, Cmovnp,
         Cmovns, Cmovo, Cmovp, Cmovs,

@@ -19,6 +19,8 @@ pub(crate) struct Elf<'d> {
     pub(crate) segments: &'d [Segment],
     pub(crate) sections: Option<SectionTable<'d, Header>>,
     pub(crate) damage: Option<&'static str>,
+    /// Whether it is a program that is loaded where it says.
+    pub(crate) is_fixed: bool,
 }
 
 impl<'d> Elf<'d> {
@@ -71,6 +73,7 @@ impl<'d> Elf<'d> {
             segments,
             damage: sections.is_err().then_some("section headers"),
             sections: sections.ok().filter(|table| !table.is_empty()),
+            is_fixed: kind == elf::ET_EXEC.0,
         })
     }
 
@@ -129,6 +132,12 @@ impl<'d> Elf<'d> {
             data.get(usize::try_from(offset).ok()?..)
                 .filter(|rest| !rest.is_empty())
         })
+    }
+
+    /// The word at an address, if the file has it.
+    pub(crate) fn word_at(&self, svma: u64) -> Option<u64> {
+        let bytes = self.bytes_from(svma)?.first_chunk()?;
+        Some(u64::from_le_bytes(*bytes))
     }
 
     /// Addresses and bytes of the segments with instructions.

@@ -183,6 +183,57 @@ impl SymbolIndex {
         found
     }
 
+    /// Where all sized functions begin and end.
+    pub(crate) fn functions(&self) -> impl Iterator<Item = (u64, u64)> {
+        self.ranges(SymbolKind::Function)
+    }
+
+    /// Where all variables begin and end, in the order of their addresses.
+    pub(crate) fn data(&self) -> impl Iterator<Item = (u64, u64)> {
+        self.ranges(SymbolKind::Data)
+    }
+
+    /// Variables whose name is `name`, or ends in it behind `::`, and guards of such.
+    pub(crate) fn data_named(&self, elves: Elves<'_, '_>, name: &str) -> Vec<(u64, u64)> {
+        let mut found = Vec::new();
+        let Some(table) = self.table.and_then(|table| table.table(elves.0, elves.1)) else {
+            return found;
+        };
+        let last = name.rsplit("::").next().unwrap_or(name);
+        for entry in &self.addressed.entries {
+            if entry.kind != SymbolKind::Data || entry.rank >= 3 {
+                continue;
+            }
+            let raw = table
+                .symbol(Index(entry.index as usize))
+                .and_then(|symbol| symbol.name(LE, table.strings()))
+                .ok()
+                .and_then(|raw| std::str::from_utf8(raw).ok());
+            // Every mangled name has the plain one in it, and looking for that is cheaper than to read it all.
+            let Some(raw) = raw.filter(|raw| raw.contains(last)) else {
+                continue;
+            };
+            let demangled = names::demangle(raw);
+            let known = demangled.trim_start_matches("guard variable for ");
+            let matches = known == name
+                || raw == name
+                || known
+                    .strip_suffix(name)
+                    .is_some_and(|before| before.ends_with("::"));
+            if matches {
+                found.push((entry.start, entry.start.saturating_add(entry.size)));
+            }
+        }
+        found
+    }
+
+    fn ranges(&self, kind: SymbolKind) -> impl Iterator<Item = (u64, u64)> {
+        let entries = self.addressed.entries.iter();
+        entries
+            .filter(move |entry| entry.kind == kind && entry.rank < 3)
+            .map(|entry| (entry.start, entry.start.saturating_add(entry.size)))
+    }
+
     pub(crate) fn thread_local_at(&self, elves: Elves<'_, '_>, offset: u64) -> Option<Symbol> {
         self.symbol(elves, self.thread_local.covering(offset, |_| true)?)
     }

@@ -34,6 +34,31 @@ pub(crate) fn cfa_above_sp(elf: &Elf<'_>, svma: u64) -> Option<i64> {
     }
 }
 
+/// Start and end of everything that the tables describe.
+pub(crate) fn functions(elf: &Elf<'_>, see: &mut dyn FnMut(u64, u64)) {
+    let Some(section) = elf.section(b".eh_frame") else {
+        return;
+    };
+    let Some(data) = elf.data_of(section) else {
+        return;
+    };
+    let bases = BaseAddresses::default().set_eh_frame(section.sh_addr.get(LE));
+    let frames = EhFrame::new(data, LittleEndian);
+    let mut entries = frames.entries(&bases);
+    while let Ok(Some(entry)) = entries.next() {
+        let gimli::CieOrFde::Fde(partial) = entry else {
+            continue;
+        };
+        let Ok(entry) = partial.parse(EhFrame::cie_from_offset) else {
+            continue;
+        };
+        let start = entry.initial_address();
+        if let Some(end) = start.checked_add(entry.len()) {
+            see(start, end);
+        }
+    }
+}
+
 fn entry_at<'d>(
     elf: &Elf<'d>,
     svma: u64,

@@ -1,6 +1,7 @@
 //! What each command does.
 
 pub(crate) mod attach;
+pub(crate) mod check;
 pub(crate) mod completions;
 pub(crate) mod demo;
 pub(crate) mod diff;
@@ -33,6 +34,7 @@ pub(crate) fn dispatch(command: Command) -> anyhow::Result<Exit> {
         Command::Report(args) => report::report(&args),
         Command::Layout(args) => layout::layout(&args),
         Command::Diff(args) => diff::diff(&args),
+        Command::Check(args) => check::check(&args),
         Command::Doctor(args) => doctor::run(&doctor::DoctorOptions { quick: args.quick }),
         Command::Demo(DemoArgs {}) => demo::run(),
         Command::DemoWorkload(args) => demo::workload(&args.arguments),

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
 mod bad_input;
+mod check;
 mod guardian;
 mod layout;
 mod live;

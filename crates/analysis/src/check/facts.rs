@@ -1,0 +1,116 @@
+//! What is known of a binary's objects and of who touches them: what the judging of pairs needs, and no more.
+
+use hitm_model::{AccessKind, LineSize, Svma};
+
+/// Everything that is judged.
+#[derive(Clone, Debug)]
+pub struct Facts {
+    /// The line size.
+    pub line: LineSize,
+    /// Where threads begin.
+    pub roots: Vec<RootFacts>,
+    /// Objects in address order.
+    pub objects: Vec<ObjectFacts>,
+    /// Who touches them.
+    pub uses: Vec<Use>,
+}
+
+/// Where threads begin.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RootFacts {
+    /// Whether it is the main thread.
+    pub main: bool,
+    /// Whether several threads may begin there.
+    pub many: bool,
+}
+
+/// One object.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ObjectFacts {
+    /// Its name.
+    pub name: String,
+    /// Its first byte.
+    pub start: Svma,
+    /// Bytes.
+    pub size: u64,
+    /// Whether it belongs to a standard library or to the compiler: nobody's to lay out.
+    pub library: bool,
+}
+
+/// How one root touches some bytes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Use {
+    /// Which root; `None` where that is not known.
+    pub root: Option<u16>,
+    /// Which object.
+    pub object: usize,
+    /// The first byte.
+    pub at: Svma,
+    /// Bytes.
+    pub size: u32,
+    /// The distance of the elements where it is one of an array.
+    pub stride: u32,
+    /// Whether which one tells the thread from its siblings.
+    pub by_thread: bool,
+    /// Whether what is touched is an atomic or a lock in each element, by its type.
+    pub element_shared: bool,
+    /// The instructions, some of each kind.
+    pub sites: Vec<UseSite>,
+    /// Whether a lock is taken or given back, or something compared and exchanged.
+    pub locks: bool,
+}
+
+/// An instruction that touches something.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct UseSite {
+    /// Its function.
+    pub function: Svma,
+    /// The instruction.
+    pub instruction: Svma,
+    /// What it does.
+    pub kind: AccessKind,
+    /// Whether in a loop.
+    pub hot: bool,
+    /// Whether it touches one of several places.
+    pub chosen: bool,
+}
+
+impl Use {
+    /// Whether it writes.
+    #[must_use]
+    pub fn writes(&self) -> bool {
+        self.sites.iter().any(|site| site.kind.writes())
+    }
+
+    /// Whether it writes in a loop.
+    #[must_use]
+    pub fn writes_hot(&self) -> bool {
+        self.sites.iter().any(|site| site.kind.writes() && site.hot)
+    }
+
+    /// Whether it touches it in a loop.
+    #[must_use]
+    pub fn hot(&self) -> bool {
+        self.sites.iter().any(|site| site.hot)
+    }
+
+    /// Whether a locked operation is among them.
+    #[must_use]
+    pub fn atomic(&self) -> bool {
+        self.sites
+            .iter()
+            .any(|site| site.kind == AccessKind::Atomic)
+    }
+}
+
+/// Whether of two instructions of one function a call executes at most one.
+pub trait EitherOr {
+    /// Whether neither can follow the other.
+    fn is_either_or(&self, first: Svma, second: Svma) -> bool;
+}
+
+impl<F: Fn(Svma, Svma) -> bool> EitherOr for F {
+    fn is_either_or(&self, first: Svma, second: Svma) -> bool {
+        self(first, second)
+    }
+}

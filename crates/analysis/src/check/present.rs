@@ -1,0 +1,467 @@
+//! Suspicions get names: of objects and fields, of functions and threads.
+
+use std::collections::BTreeMap;
+
+use hitm_binary::debug::{DebugInfo, Global, Origin};
+use hitm_binary::image::Image;
+use hitm_binary::program::{Program, RootKind};
+use hitm_model::{
+    AccessKinds, Confidence, Explained, LineSize, Party, SourceFrame, StaticFinding, StaticRule,
+    Svma, SvmaRange, ThreadRoot, Toucher,
+};
+use rustc_hash::FxHashMap;
+
+use super::facts::{Facts, UseSite};
+use super::fields::Field;
+use super::fix;
+use super::gather::Gathered;
+use super::judge::{NoFinding, Suspicion};
+use super::types::{PointerUse, TypeFacts, TypeHazard, TypeSuspicion};
+
+/// So many touchers of a party are listed.
+const MOST_TOUCHERS: usize = 8;
+/// So many findings get names; more are of no use to anybody.
+const MOST_FINDINGS: usize = 2000;
+/// So many parties of one finding.
+const MOST_PARTIES: usize = 64;
+
+pub(super) struct Presenter<'a, 'd, 'i> {
+    image: &'a Image<'d>,
+    debug: &'a DebugInfo<'i>,
+    program: &'a Program,
+    facts: &'a Facts,
+    types: &'a [TypeFacts],
+    pointer_uses: &'a [PointerUse],
+    line: LineSize,
+    rust: bool,
+    roots: Vec<ThreadRoot>,
+}
+
+impl<'a, 'd, 'i> Presenter<'a, 'd, 'i> {
+    pub(super) fn new(
+        image: &'a Image<'d>,
+        debug: &'a DebugInfo<'i>,
+        program: &'a Program,
+        gathered: &'a Gathered,
+        line: LineSize,
+    ) -> Self {
+        let mut presenter = Self {
+            image,
+            debug,
+            program,
+            facts: &gathered.facts,
+            types: &gathered.types,
+            pointer_uses: &gathered.pointer_uses,
+            line,
+            rust: image.is_rust(),
+            roots: Vec::new(),
+        };
+        presenter.roots = presenter.name_roots();
+        presenter
+    }
+
+    pub(super) fn threads(&self) -> Vec<ThreadRoot> {
+        self.roots.clone()
+    }
+
+    pub(super) fn findings(
+        &self,
+        suspicions: Vec<Suspicion>,
+        types: Vec<TypeSuspicion>,
+    ) -> Vec<StaticFinding> {
+        let mut suspicions = suspicions;
+        suspicions.sort_by_key(|it| (std::cmp::Reverse(it.confidence), it.line));
+        suspicions.truncate(MOST_FINDINGS);
+        let mut findings: Vec<StaticFinding> = Vec::new();
+        let mut numbers: FxHashMap<String, usize> = FxHashMap::default();
+        let add = |finding: StaticFinding,
+                   findings: &mut Vec<StaticFinding>,
+                   numbers: &mut FxHashMap<String, usize>| {
+            match numbers.get(&finding.fingerprint) {
+                // The same objects on another line of theirs.
+                Some(&known) => merge(&mut findings[known], finding),
+                None => {
+                    numbers.insert(finding.fingerprint.clone(), findings.len());
+                    findings.push(finding);
+                }
+            }
+        };
+        for suspicion in &suspicions {
+            add(self.finding(suspicion), &mut findings, &mut numbers);
+        }
+        let mut types = types;
+        types.sort_by_key(|it| (std::cmp::Reverse(it.confidence), it.ty));
+        for suspicion in types.iter().take(MOST_FINDINGS) {
+            let finding = self.type_finding(suspicion);
+            // An object of the type in the file says more than the type.
+            let known = findings.iter().any(|other| {
+                other.confidence >= finding.confidence
+                    && other.parties.iter().any(|party| {
+                        party.type_name.as_deref() == Some(self.types[suspicion.ty].name.as_str())
+                    })
+            });
+            if !known {
+                add(finding, &mut findings, &mut numbers);
+            }
+        }
+        findings.sort_by(|a, b| {
+            (std::cmp::Reverse(a.confidence), a.rule, &a.fingerprint).cmp(&(
+                std::cmp::Reverse(b.confidence),
+                b.rule,
+                &b.fingerprint,
+            ))
+        });
+        findings
+    }
+
+    pub(super) fn explained(&self, all: Vec<NoFinding>) -> Vec<Explained> {
+        let mut explained: Vec<Explained> = Vec::new();
+        for no in all {
+            let mut objects: Vec<String> = no
+                .fields
+                .iter()
+                .map(|field| self.name_of(field).0)
+                .collect();
+            objects.dedup();
+            let one = Explained {
+                objects,
+                why: no.why.to_owned(),
+            };
+            if !explained.contains(&one) {
+                explained.push(one);
+            }
+        }
+        explained
+    }
+
+    fn finding(&self, suspicion: &Suspicion) -> StaticFinding {
+        let parties: Vec<Party> = suspicion
+            .fields
+            .iter()
+            .take(MOST_PARTIES)
+            .map(|field| self.party(field, suspicion.stride))
+            .collect();
+        let names: Vec<String> = parties.iter().map(|party| party.name.clone()).collect();
+        let rust = self.rust;
+        StaticFinding {
+            fingerprint: fingerprint(suspicion.rule, &names),
+            rule: suspicion.rule,
+            confidence: suspicion.confidence,
+            why: self.because(suspicion),
+            fix: fix::of(self.facts, suspicion, &names, rust),
+            line: Some(suspicion.line),
+            parties,
+            allowed: None,
+            known: false,
+        }
+    }
+
+    fn because(&self, suspicion: &Suspicion) -> String {
+        let guard = suspicion.fields.iter().find_map(|field| {
+            let name = &self.facts.objects[field.object].name;
+            name.strip_prefix("guard of ")
+        });
+        let guard = guard.map_or_else(String::new, |of| {
+            format!("; the guard is read wherever {of} is used, wherever that itself is")
+        });
+        let unknown = suspicion
+            .fields
+            .iter()
+            .any(|field| field.users.iter().all(|user| user.root.is_none()));
+        let unknown = if unknown && suspicion.confidence == Confidence::Low {
+            "; it is not known which threads run this code"
+        } else {
+            ""
+        };
+        format!("{}{guard}{unknown}", suspicion.why)
+    }
+
+    fn type_finding(&self, suspicion: &TypeSuspicion) -> StaticFinding {
+        let ty = &self.types[suspicion.ty];
+        let parties: Vec<Party> = suspicion
+            .words
+            .iter()
+            .zip(&suspicion.uses)
+            .take(MOST_PARTIES)
+            .map(|(&word, uses)| {
+                let word = &ty.words[word];
+                let sites = uses.iter().map(|&number| {
+                    let used = &self.pointer_uses[number];
+                    let site = UseSite {
+                        function: used.function,
+                        instruction: used.instruction,
+                        kind: used.kind,
+                        hot: used.hot,
+                        chosen: false,
+                    };
+                    (Some(used.root), site)
+                });
+                Party {
+                    name: format!("{}{}", ty.name, word.path),
+                    type_name: Some(ty.name.clone()),
+                    address: None,
+                    section: None,
+                    offset: word.offset,
+                    size: word.size,
+                    declared: ty.declared.clone(),
+                    touched_by: self.touchers(sites.collect()),
+                }
+            })
+            .collect();
+        let names: Vec<String> = parties.iter().map(|party| party.name.clone()).collect();
+        let seen = suspicion.uses.iter().any(|uses| !uses.is_empty());
+        let (rule, why) = match (suspicion.kind, seen) {
+            (TypeHazard::Words, true) => (
+                StaticRule::FieldsShareLine,
+                "different threads change words at these offsets through pointers, each its own; that the pointers are to \
+                 one object is likely, not seen"
+                    .to_owned(),
+            ),
+            (TypeHazard::Words, false) => (
+                StaticRule::FieldsShareLine,
+                "they may be changed independently of each other; no code of different threads that does so was seen"
+                    .to_owned(),
+            ),
+            (TypeHazard::Elements, _) => (
+                StaticRule::ElementsShareLine,
+                format!(
+                    "{} is a list of elements of {} bytes with atomics or locks in them{}",
+                    ty.in_list.as_deref().unwrap_or("it"),
+                    ty.size,
+                    if seen { ", and several threads change elements of such a size in loops" } else { "" }
+                ),
+            ),
+            (TypeHazard::Padding, _) => (
+                StaticRule::PaddingWithoutAlignment,
+                format!(
+                    "its {} bytes are whole lines, but it may begin at any multiple of {}: {} keeps only one side free",
+                    ty.size,
+                    ty.align.unwrap_or(1),
+                    ty.padding.as_deref().unwrap_or("its padding")
+                ),
+            ),
+        };
+        StaticFinding {
+            fingerprint: fingerprint(rule, &names),
+            rule,
+            confidence: suspicion.confidence,
+            why,
+            fix: fix::of_type(self.line, ty, suspicion, &names, self.rust),
+            line: None,
+            parties,
+            allowed: None,
+            known: false,
+        }
+    }
+
+    fn party(&self, field: &Field, stride: Option<u32>) -> Party {
+        let (name, global) = self.name_of(field);
+        let object = &self.facts.objects[field.object];
+        let sites = field
+            .users
+            .iter()
+            .flat_map(|user| user.sites.iter().map(move |site| (user.root, *site)));
+        Party {
+            name,
+            type_name: global
+                .as_ref()
+                .and_then(|global| global.ty)
+                .map(|ty| self.debug.type_name(ty)),
+            address: Some(field.range.start),
+            section: self.image.section_at(object.start).map(str::to_owned),
+            offset: field.range.start.0 % u64::from(self.line.bytes()),
+            size: stride.map_or(field.range.len(), u64::from),
+            declared: global.and_then(|global| global.declared),
+            touched_by: self.touchers(sites.collect()),
+        }
+    }
+
+    fn name_of(&self, field: &Field) -> (String, Option<Global>) {
+        let object = &self.facts.objects[field.object];
+        let whole = SvmaRange::new(object.start, object.start.wrapping_add(object.size));
+        let global = self
+            .debug
+            .global_at(object.start)
+            .filter(|global| global.origin != Origin::Section && global.svma == object.start);
+        if field.range == whole {
+            return (object.name.clone(), global);
+        }
+        let offset = field.range.start.offset_from(object.start).unwrap_or(0);
+        let path = global.as_ref().and_then(|global| {
+            let path = self.debug.field_path(global.ty?, offset, field.range.len());
+            Some(path.path).filter(|path| !path.is_empty())
+        });
+        let name = match path {
+            Some(path) => format!("{}{path}", object.name),
+            // The only part of it that is used is it.
+            None if offset == 0 && object.size <= 16 => object.name.clone(),
+            None => format!("{}+{offset:#x}", object.name),
+        };
+        (name, global)
+    }
+
+    fn touchers(&self, sites: Vec<(Option<u16>, UseSite)>) -> Vec<Toucher> {
+        let mut by_function: BTreeMap<(bool, Option<u16>, Svma), (AccessKinds, UseSite)> =
+            BTreeMap::new();
+        for (root, site) in sites {
+            let entry = by_function
+                .entry((!site.kind.writes(), root, site.function))
+                .or_insert((AccessKinds::NONE, site));
+            entry.0 = entry.0.with(site.kind);
+            if site.hot && !entry.1.hot {
+                entry.1 = site;
+            }
+        }
+        let mut touchers: Vec<Toucher> = Vec::new();
+        for ((_, root, function), (kinds, site)) in by_function {
+            let frames = self.debug.source_frames(site.instruction);
+            let own = frames.iter().find(|frame| !frame.is_library());
+            let one = Toucher {
+                thread: root.and_then(|root| Some(self.roots.get(usize::from(root))?.name.clone())),
+                function: own.map_or_else(
+                    || self.function_name(function),
+                    |frame| frame.function.clone(),
+                ),
+                kinds,
+                hot: site.hot,
+                instruction: site.instruction,
+                source: own.and_then(|frame| frame.line.clone()),
+            };
+            let same = touchers
+                .iter_mut()
+                .find(|other| other.thread == one.thread && other.function == one.function);
+            match same {
+                Some(other) => {
+                    other.kinds = other.kinds.union(one.kinds);
+                    other.hot |= one.hot;
+                }
+                None => touchers.push(one),
+            }
+        }
+        touchers.sort_by_key(|it| (!it.hot, it.thread.is_none()));
+        touchers.truncate(MOST_TOUCHERS);
+        touchers
+    }
+
+    fn function_name(&self, function: Svma) -> String {
+        let symbol = self.image.symbol_at(function);
+        symbol.map_or_else(|| format!("code at {function}"), |symbol| symbol.name)
+    }
+
+    fn name_roots(&self) -> Vec<ThreadRoot> {
+        let mut names: Vec<ThreadRoot> = Vec::new();
+        for (number, root) in self.program.roots().iter().enumerate() {
+            let started_in: Vec<String> = root
+                .started_at
+                .iter()
+                .take(8)
+                .map(|site| self.function_name_at(*site))
+                .collect();
+            let mut name = match (root.kind, root.entries.first()) {
+                (RootKind::Main, _) => "main".to_owned(),
+                (RootKind::Thread, Some(entry)) => self.name_root(number, *entry, &started_in),
+                (RootKind::Thread, None) => "a thread".to_owned(),
+            };
+            if names.iter().any(|other| other.name == name) {
+                let again = (2..).map(|n| format!("{name} #{n}"));
+                name = again
+                    .take(names.len() + 1)
+                    .find(|again| !names.iter().any(|other| other.name == *again))
+                    .unwrap_or(name);
+            }
+            names.push(ThreadRoot {
+                name,
+                many: root.many,
+                started_in,
+            });
+        }
+        names
+    }
+
+    fn function_name_at(&self, site: Svma) -> String {
+        let frames = self.debug.source_frames(site);
+        match frames.iter().find(|frame| !frame.is_library()) {
+            Some(frame) => frame.function.clone(),
+            None => self.function_name(site),
+        }
+    }
+
+    /// A thread is known by the program's own function that it runs, not by what the library puts around it.
+    fn name_root(&self, number: usize, entry: Svma, started_in: &[String]) -> String {
+        let name = self.function_name(entry);
+        let around = [
+            "call_once",
+            "_M_run",
+            "__rust_begin_short_backtrace",
+            "code at ",
+        ];
+        if !around.iter().any(|word| name.contains(word)) {
+            return name;
+        }
+        let functions = self.program.followed().by_root.get(number);
+        let code = self.program.functions();
+        let reached = functions
+            .into_iter()
+            .flatten()
+            .filter_map(|&it| code.get(it as usize));
+        // Functions that belong to this root only are its own.
+        for function in reached.take(64) {
+            if self.is_shared(number, function.range.start) {
+                continue;
+            }
+            let accesses = function.accesses.iter().map(|access| access.instruction);
+            for instruction in accesses.take(32) {
+                let frames = self.debug.source_frames(instruction);
+                let own: Option<&SourceFrame> =
+                    frames.iter().rev().find(|frame| !frame.is_library());
+                if let Some(frame) = own {
+                    return frame.function.clone();
+                }
+            }
+        }
+        match started_in.first() {
+            Some(starter) => format!("thread of {starter}"),
+            None => name,
+        }
+    }
+
+    fn is_shared(&self, number: usize, function: Svma) -> bool {
+        let code = self.program.functions();
+        let Ok(at) = code.binary_search_by_key(&function, |it| it.range.start) else {
+            return false;
+        };
+        let others = self.program.followed().by_root.iter().enumerate();
+        others
+            .filter(|(other, _)| *other != number)
+            .any(|(_, functions)| functions.binary_search(&(at as u32)).is_ok())
+    }
+}
+
+/// Puts what was found on another line into a finding.
+fn merge(finding: &mut StaticFinding, other: StaticFinding) {
+    finding.confidence = finding.confidence.max(other.confidence);
+    for party in other.parties {
+        let known = finding
+            .parties
+            .iter()
+            .any(|it| it.name == party.name && it.address == party.address);
+        if !known && finding.parties.len() < MOST_PARTIES {
+            finding.parties.push(party);
+        }
+    }
+}
+
+/// A name of the finding that does not depend on addresses (FNV-1a).
+pub(super) fn fingerprint(rule: StaticRule, names: &[String]) -> String {
+    let mut names: Vec<&str> = names.iter().map(String::as_str).collect();
+    names.sort_unstable();
+    names.dedup();
+    let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
+    let texts = std::iter::once(rule.name()).chain(names);
+    for text in texts {
+        for byte in text.bytes().chain([0]) {
+            hash = (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+        }
+    }
+    format!("{hash:016x}")
+}

@@ -1,0 +1,108 @@
+//! What well-known functions of other files do: they start threads, wait for them, take locks, name the thread.
+
+use super::value::Lineage;
+
+/// How a function starts a thread.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Starts {
+    /// The thread's function is this argument.
+    Routine(usize),
+    /// So is it, and several threads run it.
+    Parallel(usize),
+    /// An object with a virtual function is given (`std::thread` of libstdc++).
+    Object,
+}
+
+/// Whether and how it starts a thread.
+pub(super) fn starts(name: &str) -> Option<Starts> {
+    Some(match unversioned(name) {
+        "pthread_create" => Starts::Routine(2),
+        "thrd_create" | "g_thread_new" | "uv_thread_create" => Starts::Routine(1),
+        "clone" => Starts::Routine(0),
+        "GOMP_parallel"
+        | "GOMP_parallel_start"
+        | "GOMP_parallel_loop_static"
+        | "GOMP_parallel_loop_dynamic"
+        | "GOMP_parallel_sections" => Starts::Parallel(0),
+        "__kmpc_fork_call" | "__kmpc_fork_teams" => Starts::Parallel(2),
+        // std::thread::_M_start_thread, whatever its parameters.
+        name if name.starts_with("_ZNSt6thread15_M_start_thread") => Starts::Object,
+        // std::__1::thread of libc++ is made by pthread_create in the program itself.
+        _ => return None,
+    })
+}
+
+/// Whether it waits until a thread is over.
+pub(super) fn joins(name: &str) -> bool {
+    matches!(
+        unversioned(name),
+        "pthread_join"
+            | "thrd_join"
+            | "_ZNSt6thread4joinEv"
+            | "_ZNSt3__16thread4joinEv"
+            | "g_thread_join"
+            | "uv_thread_join"
+    )
+}
+
+/// What it does to what an argument points to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Does {
+    /// Takes or gives back a lock of so many bytes.
+    Locks(u32),
+    /// Changes so many bytes atomically.
+    Changes(u32),
+    /// Writes as many bytes as another argument says.
+    Fills(usize),
+    /// Reads as many bytes as another argument says.
+    Copies(usize),
+}
+
+/// What it does to which of its arguments.
+pub(super) fn does(name: &str) -> &'static [(usize, Does)] {
+    match unversioned(name) {
+        "pthread_mutex_lock"
+        | "pthread_mutex_trylock"
+        | "pthread_mutex_unlock"
+        | "pthread_mutex_timedlock"
+        | "mtx_lock"
+        | "mtx_unlock"
+        | "mtx_trylock" => &[(0, Does::Locks(40))],
+        "pthread_rwlock_rdlock"
+        | "pthread_rwlock_wrlock"
+        | "pthread_rwlock_unlock"
+        | "pthread_rwlock_tryrdlock"
+        | "pthread_rwlock_trywrlock" => &[(0, Does::Locks(56))],
+        "pthread_spin_lock" | "pthread_spin_trylock" | "pthread_spin_unlock" => {
+            &[(0, Does::Locks(4))]
+        }
+        "pthread_cond_signal"
+        | "pthread_cond_broadcast"
+        | "pthread_cond_wait"
+        | "pthread_cond_timedwait" => &[(0, Does::Changes(48))],
+        "sem_post" | "sem_wait" | "sem_trywait" => &[(0, Does::Changes(32))],
+        "memset" => &[(0, Does::Fills(2))],
+        "memcpy" | "memmove" => &[(0, Does::Fills(2)), (1, Does::Copies(2))],
+        "memcmp" | "bcmp" => &[(0, Does::Copies(2)), (1, Does::Copies(2))],
+        _ => &[],
+    }
+}
+
+/// What its result is made from.
+pub(super) fn result_of(name: &str) -> Lineage {
+    match unversioned(name) {
+        "sched_getcpu"
+        | "omp_get_thread_num"
+        | "pthread_self"
+        | "gettid"
+        | "thrd_current"
+        | "__kmpc_global_thread_num"
+        | "__tls_get_addr"
+        | "pthread_getspecific" => Lineage::THREAD,
+        _ => Lineage::OTHER,
+    }
+}
+
+fn unversioned(name: &str) -> &str {
+    name.split_once('@').map_or(name, |(name, _)| name)
+}

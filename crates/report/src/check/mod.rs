@@ -1,0 +1,79 @@
+//! Reports of `hitm check`: for people, for programs, for code scanners, for the log of a build.
+
+mod document;
+mod gate;
+mod github;
+mod sarif;
+mod table;
+
+use std::io::{self, Write};
+
+use hitm_model::{CheckReport, Confidence};
+use schemars::generate::SchemaSettings;
+
+use document::Document;
+
+pub use gate::{CheckFailOn, check_gate};
+pub use github::github;
+pub use sarif::sarif;
+pub use table::{CheckTableOptions, check_table};
+
+/// The version of the document. It grows when a value changes its meaning or goes.
+pub const CHECK_JSON_VERSION: u32 = 1;
+
+/// Renders reports as JSON, with a line end behind it.
+///
+/// # Errors
+/// If `out` cannot be written to.
+pub fn check_json(
+    reports: &[CheckReport],
+    least: Confidence,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    serde_json::to_writer_pretty(&mut *out, &Document::new(reports, least))?;
+    writeln!(out)
+}
+
+/// The JSON Schema of what [`check_json`] writes: the text of docs/check.schema.json.
+#[must_use]
+pub fn check_json_schema() -> String {
+    let schema = SchemaSettings::draft2020_12()
+        .for_serialize()
+        .into_generator()
+        .into_root_schema_for::<Document>();
+    format!("{:#}\n", schema.to_value())
+}
+
+/// What is measured by which command: a static finding only says what may be.
+fn command(report: &CheckReport) -> String {
+    format!("hitm run -- {}", hitm_model::shell_word(&report.binary))
+}
+
+/// A finding in one line.
+fn headline(finding: &hitm_model::StaticFinding) -> String {
+    let mut names: Vec<&str> = finding
+        .parties
+        .iter()
+        .map(|party| party.name.as_str())
+        .collect();
+    names.dedup();
+    let listed = match names.as_slice() {
+        [one] => (*one).to_owned(),
+        [.., last] if names.len() <= 4 => {
+            format!("{} and {last}", names[..names.len() - 1].join(", "))
+        }
+        _ => format!(
+            "{} and {} more",
+            names[..3.min(names.len())].join(", "),
+            names.len().saturating_sub(3)
+        ),
+    };
+    match finding.rule {
+        hitm_model::StaticRule::ElementsShareLine => format!("elements of {listed} share lines"),
+        hitm_model::StaticRule::PaddingWithoutAlignment => {
+            format!("{listed}: padded, but not aligned")
+        }
+        _ if finding.line.is_some() => format!("{listed} share a line"),
+        _ => format!("{listed} may share a line"),
+    }
+}
