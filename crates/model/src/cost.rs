@@ -23,8 +23,11 @@ pub struct CoLocated {
     pub baseline: Option<Baseline>,
     /// Processor time that the threads lost by being put on one processor.
     pub lost: Nanos,
-    /// Which kinds of sharing the threads have in common, as an estimate; `None` if no line was seen that they share.
+    /// As evidence of a finding: which kinds of sharing that is, as an estimate; `None` if no line was seen that they share.
     pub split: Option<Split>,
+    /// As evidence of a finding: the part of what the threads share that is this finding, from 0 to 1, by how often samples
+    /// met there; an estimate.
+    pub part: Option<f64>,
     /// What else may be the cause where they share no line, the likeliest first.
     pub causes: Vec<Cause>,
 }
@@ -84,6 +87,9 @@ pub struct Measure {
     pub ratio: Interval,
     /// How far it moved per second of the thread's processor time, apart; in units of the register or the word.
     pub per_second_apart: f64,
+    /// The part of the thread's processor time in the windows that its steady steps are over, from 0 to 1: what it speaks
+    /// for.
+    pub coverage: f64,
     /// How much its speed varies inside a window: the median distance from the median, as a part of it.
     pub dispersion: f64,
     /// Steps from one look at it to the next, in all windows that count.
@@ -126,6 +132,13 @@ pub enum NoCost {
     TheyWait(Waiting),
     /// Nothing was found that tells how far the thread got.
     NoMeasure,
+    /// What the user named does not tell how far the thread got.
+    NamedUnfit {
+        /// What the user called it.
+        name: String,
+        /// Why it does not: a clause with `it` as subject.
+        why: String,
+    },
     /// Measures that should agree do not: this is the lowest and the highest ratio.
     MeasuresDisagree {
         /// The lowest.
@@ -181,7 +194,7 @@ pub enum Waiting {
     },
 }
 
-/// Which kinds of sharing a group has, by the weights of its conflicts: an estimate.
+/// Which kinds of sharing there are, by how often samples met on which bytes: an estimate.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Split {
     /// The part on disjoint bytes, from 0 to 1.

@@ -7,6 +7,9 @@ use hitm_model::{CoLocated, Cost, Evidence, Finding, Interval, ThreadCost};
 /// A ratio below this is no cost: the prototype of the method gave 1.00 ± 0.03 where nothing was shared.
 const NOTHING: f64 = 1.05;
 
+/// A ratio below its inverse is not 1 either.
+const SLOWER: f64 = 1.03;
+
 /// What threads were compared for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Joined {
@@ -21,6 +24,9 @@ pub(crate) enum Joined {
 pub(crate) enum Judged {
     /// All of the interval is below what counts, or below what windows of one kind differ by.
     Nothing,
+    /// All of the interval is below 1 by more than the noise: on one core they get in each other's way, in its caches for
+    /// one, and that may hide a cost.
+    Slower,
     /// Neither: the interval reaches from nothing to a cost, or the ratio is no higher than the noise.
     WithinNoise,
     /// All of the interval is above 1, and the ratio is above the noise.
@@ -30,7 +36,9 @@ pub(crate) enum Judged {
 /// Whether a thread's ratio is a cost.
 pub(crate) fn judge(cost: &Cost) -> Judged {
     let Interval { ratio, low, high } = cost.ratio;
-    if high < NOTHING.max(cost.floor) {
+    if high < 1.0 && ratio < 1.0 / SLOWER.max(cost.floor) {
+        Judged::Slower
+    } else if high < NOTHING.max(cost.floor) {
         Judged::Nothing
     } else if low > 1.0 && ratio > cost.floor {
         Judged::Costs
@@ -89,12 +97,13 @@ pub(crate) fn companions(findings: &[Finding], at: usize) -> Vec<usize> {
 
 /// The share of the worst thread's time that its sharing takes, from 0 to 1, by the upper ends of the intervals.
 ///
-/// `None` where a thread has no ratio: then nothing is known to be cheap.
+/// `None` where a thread has no ratio, or is slower together: then nothing is known to be cheap.
 pub(crate) fn measured_share(finding: &Finding) -> Option<f64> {
     let mut highest: Option<f64> = None;
     for thread in groups(finding).flat_map(|group| &group.threads) {
-        let high = thread.cost.as_ref().ok()?.ratio.high;
-        if high.is_nan() {
+        let cost = thread.cost.as_ref().ok()?;
+        let high = cost.ratio.high;
+        if high.is_nan() || judge(cost) == Judged::Slower {
             return None;
         }
         highest = Some(highest.map_or(high, |highest| highest.max(high)));

@@ -16,6 +16,10 @@ pub(crate) fn refusal(why: &NoCost, group: &CoLocated, joined: Joined) -> String
         NoCost::NoMeasure => {
             format!("no progress measure found, no number; name one: {NAME_ONE}")
         }
+        NoCost::NamedUnfit { name, why } => format!(
+            "no number: {name} does not tell how far it gets, {why}; name something that counts what it gets done, or leave \
+             --progress out"
+        ),
         NoCost::MeasuresDisagree { low, high } => format!(
             "no number: its measures of progress disagree, from {} to {}; name the right one: {NAME_ONE}",
             times(*low),
@@ -23,7 +27,7 @@ pub(crate) fn refusal(why: &NoCost, group: &CoLocated, joined: Joined) -> String
         ),
         NoCost::TooFewWindows { dropped, of } => format!(
             "cannot tell on this machine now: in {} of {} a thread did not get its processor; try again while the \
-             machine is quieter, or give it more: `--windows N`",
+             machine is quieter; where the program itself has more busy threads than there are processors, that takes a machine with more",
             count(u64::from(*dropped)),
             counted(u64::from(*of), "window"),
         ),
@@ -77,9 +81,18 @@ fn they_wait(group: &CoLocated) -> String {
             }
         }
     }
+    let asleep = group
+        .threads
+        .iter()
+        .any(|thread| matches!(thread.cost, Err(NoCost::TheyWait(Waiting::Sleeps { .. }))));
+    let why = if asleep {
+        "what a thread gets done that sleeps does not depend on its processor time alone"
+    } else {
+        "as threads do that wait for each other, and on one core they wait differently"
+    };
     format!(
-        "cannot tell this way: they wait for each other ({}); an A/B of the two layouts would tell: run both and \
-         compare (planned: `hitm compare`)",
+        "cannot tell this way: {} ({why}); an A/B of the two layouts would tell: run both and compare (planned: \
+         `hitm compare`)",
         how.join(", ")
     )
 }
@@ -95,7 +108,7 @@ fn waits(waiting: &Waiting) -> String {
                 .map(|place| format!(" in {place}"))
                 .unwrap_or_default();
             format!(
-                "`{thread}` spins{place} for {} of its samples",
+                "`{thread}` does nothing but look at what another writes{place} for {} of its samples",
                 percent(*share)
             )
         }

@@ -1,6 +1,6 @@
 //! Costs go to the findings whose threads were measured.
 
-use hitm_model::{Caveat, CoLocated, Evidence, Finding, Split, Tid};
+use hitm_model::{Caveat, CoLocated, Evidence, Finding, Sampled, Split, Tid};
 
 /// Adds each group's costs to the findings that join its threads; what joins none is left over.
 pub(crate) fn attach(groups: Vec<CoLocated>, findings: &mut [Finding]) -> Vec<CoLocated> {
@@ -14,18 +14,17 @@ pub(crate) fn attach(groups: Vec<CoLocated>, findings: &mut [Finding]) -> Vec<Co
             left.push(group);
             continue;
         }
-        group.split = split(joined.iter().map(|&at| &findings[at]));
         // They share a line: that there are other causes was not looked for.
         group.causes.clear();
+        let all: u64 = joined.iter().map(|&at| met(&findings[at])).sum();
         for at in joined {
-            let evidence = Evidence::CoLocated(group.clone());
             let finding = &mut findings[at];
-            finding.evidence.push(evidence);
-            if group.threads.iter().any(|thread| thread.cost.is_ok()) {
-                // What it may cost need not be guessed any more.
-                let guess = |caveat: &Caveat| *caveat == Caveat::PlainWritesOnly;
-                finding.caveats.retain(|caveat| !guess(caveat));
-            }
+            group.split = split(finding);
+            group.part = (all > 0).then(|| met(finding) as f64 / all as f64);
+            finding.evidence.push(Evidence::CoLocated(group.clone()));
+            // What it may cost need not be guessed any more, and what to type for it has been typed.
+            let guess = |caveat: &Caveat| *caveat == Caveat::PlainWritesOnly;
+            finding.caveats.retain(|caveat| !guess(caveat));
         }
     }
     left
@@ -40,18 +39,31 @@ fn joins(finding: &Finding, threads: &[Tid]) -> bool {
     threads.iter().filter(takes_part).count() >= 2
 }
 
+/// The samples of a finding that met an opponent.
+fn met(finding: &Finding) -> u64 {
+    sampled(finding).map(|it| it.met).sum()
+}
+
 /// Of the samples that met an opponent, the parts on disjoint and on the same bytes.
-fn split<'f>(findings: impl Iterator<Item = &'f Finding>) -> Option<Split> {
+fn split(finding: &Finding) -> Option<Split> {
     let (mut disjoint, mut overlapping) = (0, 0);
-    for evidence in findings.flat_map(|finding| &finding.evidence) {
-        if let Evidence::Sampled(sampled) = evidence {
-            disjoint += sampled.met_disjoint;
-            overlapping += sampled.met_overlapping;
-        }
+    for it in sampled(finding) {
+        disjoint += it.met_disjoint;
+        overlapping += it.met_overlapping;
     }
     let all = disjoint + overlapping;
     (all > 0).then(|| Split {
         false_sharing: disjoint as f64 / all as f64,
         true_sharing: overlapping as f64 / all as f64,
     })
+}
+
+fn sampled(finding: &Finding) -> impl Iterator<Item = &Sampled> {
+    finding
+        .evidence
+        .iter()
+        .filter_map(|evidence| match evidence {
+            Evidence::Sampled(sampled) => Some(sampled),
+            Evidence::CoLocated(_) => None,
+        })
 }

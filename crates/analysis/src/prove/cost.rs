@@ -21,9 +21,6 @@ use crate::world::World;
 /// overlap.
 const AGREE_WITHIN: f64 = 1.7;
 
-/// Another register counts as a witness against the best one if it has this part of its coverage.
-const WITNESS: f64 = 0.5;
-
 /// From this ratio on it is worth asking for causes.
 const HELD_UP: f64 = 1.03;
 
@@ -72,6 +69,8 @@ pub(super) struct Costs {
 pub(super) struct By {
     pub(super) what: What,
     pub(super) assessment: Assessment,
+    /// See [`hitm_model::Measure::coverage`].
+    pub(super) coverage: f64,
     pub(super) named: Option<String>,
 }
 
@@ -91,6 +90,7 @@ pub(super) enum What {
 pub(super) enum WhyNot {
     Waits { thread: ThreadId, waits: Waits },
     NoMeasure,
+    NamedUnfit { name: String, why: &'static str },
     Disagree { low: f64, high: f64 },
     TooFewWindows { dropped: u32, of: u32 },
     Ended { done: u32, planned: u32 },
@@ -279,7 +279,13 @@ impl<'a> Examined<'a> {
 
     fn cost_of(&self, thread: ThreadId, decoder: &mut Decoder<'_, '_>) -> Result<Costs, WhyNot> {
         let registers = self.registers(thread, decoder)?;
-        let words = self.words(Some(thread));
+        let words = self.words(Some(thread))?;
+        if let (None, Some(code)) = (&registers, self.proven.group.code.first()) {
+            return Err(WhyNot::NamedUnfit {
+                name: code.name.clone(),
+                why: "no register moves steadily in it for most of the thread's time",
+            });
+        }
         // What the user named comes first, and is believed.
         let (named, others): (Vec<By>, Vec<By>) =
             words.into_iter().partition(|by| by.named.is_some());
@@ -293,27 +299,42 @@ impl<'a> Examined<'a> {
 
     /// By the words that count for the whole group.
     fn cost_of_all(&self) -> Option<ThreadMeasured> {
-        let words = self.words(None);
-        (!words.is_empty()).then(|| ThreadMeasured {
-            thread: None,
-            cost: self.agreed(words),
-        })
+        let cost = match self.words(None) {
+            Ok(words) if words.is_empty() => return None,
+            Ok(words) => self.agreed(words),
+            Err(why) => Err(why),
+        };
+        Some(ThreadMeasured { thread: None, cost })
     }
 
-    fn words(&self, thread: Option<ThreadId>) -> Vec<By> {
+    /// The words that tell how far a thread got. One that the user named and that does not is an answer, too.
+    fn words(&self, thread: Option<ThreadId>) -> Result<Vec<By>, WhyNot> {
         let windows: Vec<&Window> = self.kept.iter().map(|(_, window)| *window).collect();
-        let words = self.proven.group.words.iter().enumerate();
-        words
-            .filter(|(_, word)| word.thread == thread)
-            .filter_map(|(number, word)| {
-                let assessment = assess(&words::steps(&windows, word, number), Look::Read).ok()?;
-                Some(By {
+        let mut found = Vec::new();
+        for (number, word) in self.proven.group.words.iter().enumerate() {
+            if word.thread != thread {
+                continue;
+            }
+            match (
+                assess(&words::steps(&windows, word, number), Look::Read),
+                &word.name,
+            ) {
+                (Ok(assessment), named) => found.push(By {
                     what: What::Word(word.clone()),
                     assessment,
-                    named: word.name.clone(),
-                })
-            })
-            .collect()
+                    coverage: assessment.steady_part,
+                    named: named.clone(),
+                }),
+                (Err(unfit), Some(name)) => {
+                    return Err(WhyNot::NamedUnfit {
+                        name: name.clone(),
+                        why: unfit.clause(),
+                    });
+                }
+                (Err(_), None) => {}
+            }
+        }
+        Ok(found)
     }
 
     /// The best register, if those that are about as good do not say something else.
@@ -343,7 +364,6 @@ impl<'a> Examined<'a> {
         };
         let against = found
             .iter()
-            .filter(|it| it.coverage >= WITNESS * best.coverage)
             .find(|it| !agree(&it.assessment.ratio, &best.assessment.ratio));
         if let Some(other) = against {
             let (a, b) = (other.assessment.ratio.ratio, best.assessment.ratio.ratio);
@@ -373,6 +393,7 @@ impl<'a> Examined<'a> {
                 throughout: matches!(candidate.place, Place::Function(_)),
             },
             assessment: candidate.assessment,
+            coverage: candidate.coverage,
             named: named.map(|code| code.name.clone()),
         }
     }

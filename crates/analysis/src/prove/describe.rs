@@ -33,6 +33,7 @@ pub(crate) fn describe(
         baseline: measured.baseline,
         lost: measured.lost,
         split: None,
+        part: None,
         causes: measured.causes.clone(),
     }
 }
@@ -99,6 +100,7 @@ impl Names<'_, '_, '_> {
             progress,
             ratio: by.assessment.ratio,
             per_second_apart: by.assessment.speed_apart * 1e9,
+            coverage: by.coverage,
             dispersion: by.assessment.dispersion,
             steps: by.assessment.steps,
             steady: by.assessment.steady,
@@ -157,6 +159,10 @@ impl Names<'_, '_, '_> {
                 })
             }
             WhyNot::NoMeasure => NoCost::NoMeasure,
+            WhyNot::NamedUnfit { name, why } => NoCost::NamedUnfit {
+                name: name.clone(),
+                why: (*why).into(),
+            },
             WhyNot::Disagree { low, high } => NoCost::MeasuresDisagree {
                 low: *low,
                 high: *high,

@@ -12,8 +12,12 @@ use super::steps::{Assessment, Look, Step, WindowSteps, assess};
 /// Steps over more periods than this are not used: too much may have happened in between.
 const LONGEST_STEP: usize = 48;
 
-/// A place must have this part of the thread's samples.
-const LEAST_COVERAGE: f64 = 0.08;
+/// The steady steps must be over this part of the thread's processor time, in either placement. A measure speaks only for
+/// the time that it was seen to move in: a loop that runs a fifth of the time says nothing of the rest.
+const LEAST_COVERAGE: f64 = 0.6;
+
+/// A place with a smaller part of the thread's samples cannot reach that.
+const LEAST_SAMPLES: f64 = 1.0 / LONGEST_STEP as f64;
 
 /// Where a register is looked at.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -31,7 +35,7 @@ pub(super) struct Candidate {
     pub(super) place: Place,
     /// The most frequent instruction of the place.
     pub(super) at: Avma,
-    /// The part of the thread's samples that are at the place, from 0 to 1.
+    /// The part of the thread's processor time that its steady steps are over, from 0 to 1: of the placement with less.
     pub(super) coverage: f64,
     pub(super) assessment: Assessment,
 }
@@ -76,8 +80,7 @@ pub(super) fn candidates(
     places.sort_unstable();
     let mut found = Vec::new();
     for (place, (samples, at, _)) in places {
-        let coverage = samples as f64 / all.max(1) as f64;
-        if coverage < LEAST_COVERAGE {
+        if (samples as f64) < LEAST_SAMPLES * all as f64 {
             continue;
         }
         let is_there = |ip: Avma| match place {
@@ -95,7 +98,11 @@ pub(super) fn candidates(
                     steps: steps_of(window.samples, register, period, &is_there),
                 })
                 .collect();
-            if let Ok(assessment) = assess(&steps, Look::Sampled) {
+            let Ok(assessment) = assess(&steps, Look::Sampled) else {
+                continue;
+            };
+            let coverage = coverage(windows, &assessment, period);
+            if coverage >= LEAST_COVERAGE {
                 found.push(Candidate {
                     register,
                     place,
@@ -121,6 +128,19 @@ impl Candidate {
         };
         sure * (assessment.steady as f64).sqrt() / (0.05 + assessment.dispersion + width)
     }
+}
+
+/// See [`Candidate::coverage`].
+fn coverage(windows: &[ThreadWindow<'_>], assessment: &Assessment, period: Nanos) -> f64 {
+    let time = |placement| -> u64 {
+        let windows = windows.iter().filter(|it| it.placement == placement);
+        let periods = windows.map(|window| window.samples.len().saturating_sub(1) as u64);
+        periods.sum::<u64>() * period.0
+    };
+    let [apart, together] = assessment.steady_time;
+    let parts = [(apart, Placement::Apart), (together, Placement::Together)]
+        .map(|(steady, placement)| steady.0 as f64 / time(placement).max(1) as f64);
+    parts[0].min(parts[1]).min(1.0)
 }
 
 fn steps_of(

@@ -65,6 +65,7 @@ pub(super) fn co_located(
             high: ratio(baseline.high),
         }),
         lost_ns: group.lost.0,
+        part: group.part.map(finite),
         split: group.split.map(|split| Split {
             false_sharing: finite(split.false_sharing),
             true_sharing: finite(split.true_sharing),
@@ -107,6 +108,7 @@ impl From<measured::Judged> for Judged {
     fn from(judged: measured::Judged) -> Self {
         match judged {
             measured::Judged::Nothing => Self::Nothing,
+            measured::Judged::Slower => Self::Slower,
             measured::Judged::WithinNoise => Self::WithinNoise,
             measured::Judged::Costs => Self::Costs,
         }
@@ -147,6 +149,7 @@ impl From<&model::Measure> for Measure {
             low: ratio(measure.ratio.low),
             high: ratio(measure.ratio.high),
             per_second_apart: finite(measure.per_second_apart),
+            coverage: finite(measure.coverage),
             dispersion: finite(measure.dispersion),
             steps: measure.steps,
             steady: measure.steady,
@@ -186,6 +189,7 @@ impl From<&model::NoCost> for WhyNoCost {
                 waiting: Waiting::from(waiting),
             },
             model::NoCost::NoMeasure => Self::NoMeasure,
+            model::NoCost::NamedUnfit { name, .. } => Self::NamedUnfit { name: name.clone() },
             model::NoCost::MeasuresDisagree { low, high } => Self::MeasuresDisagree {
                 lowest: ratio(*low),
                 highest: ratio(*high),

@@ -25,6 +25,7 @@ pub(super) struct Measured {
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Judged {
     Nothing,
+    Slower,
     WithinNoise,
     Costs,
 }
@@ -52,6 +53,9 @@ pub(super) struct CoLocated {
     pub(super) lost_ns: u64,
     /// Which kinds of sharing the threads have in common, an estimate; null if no line was seen that they share.
     pub(super) split: Option<Split>,
+    /// The part of what the threads share that is this finding, from 0 to 1, by how often samples met there: an estimate;
+    /// null where no listed finding joins the threads.
+    pub(super) part: Option<f64>,
     /// What else may be the cause where they share no line, the likeliest first.
     pub(super) causes: Vec<Cause>,
 }
@@ -153,6 +157,8 @@ pub(super) struct Measure {
     pub(super) high: f64,
     /// How far it moved per second of the thread's processor time, apart; in units of the register or the word.
     pub(super) per_second_apart: f64,
+    /// The part of the thread's processor time in the windows that its steady steps are over, from 0 to 1.
+    pub(super) coverage: f64,
     /// The median distance of its speed from the median inside a window, as a part of it.
     pub(super) dispersion: f64,
     /// Steps from one look at it to the next.
@@ -210,6 +216,11 @@ pub(super) enum WhyNoCost {
     },
     /// Nothing was found that tells how far the thread got.
     NoMeasure,
+    /// What the user named does not tell how far the thread got.
+    NamedUnfit {
+        /// What the user called it.
+        name: String,
+    },
     /// Measures that should agree do not.
     MeasuresDisagree {
         /// The lowest ratio.

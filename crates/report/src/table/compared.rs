@@ -39,6 +39,10 @@ fn title(page: &mut Page<'_>, group: &CoLocated, outcome: Option<Measured>) -> i
         None => String::new(),
         Some(Measured { judged, ratio }) => match judged {
             Judged::Costs => format!(": {}", interval(ratio)),
+            Judged::Slower => format!(
+                ": {}: slower together, which may hide a cost",
+                interval(ratio)
+            ),
             Judged::WithinNoise => format!(": {}, within the noise", interval(ratio)),
             Judged::Nothing => format!(": {}: nothing to gain by separating them", interval(ratio)),
         },

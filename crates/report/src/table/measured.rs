@@ -36,9 +36,16 @@ pub(super) fn in_short(findings: &[Finding], at: usize) -> Option<String> {
             let others: Vec<_> = others.map(|other| (other + 1).to_string()).collect();
             match some_of(others.iter().map(String::as_str), 3) {
                 none if none.is_empty() => format!("costs {ratio}"),
-                others => format!("costs {ratio} together with {others}"),
+                others => match groups(&findings[at]).find_map(|group| group.part) {
+                    Some(part) => format!(
+                        "about {} of a cost of {ratio} together with {others}",
+                        percent(part)
+                    ),
+                    None => format!("costs {ratio} together with {others}"),
+                },
             }
         }
+        Judged::Slower => format!("a cost that cannot be told: slower together ({ratio})"),
         Judged::WithinNoise => format!("a cost within the noise ({ratio})"),
         Judged::Nothing => format!("no measurable cost ({ratio})"),
     })
@@ -210,6 +217,11 @@ impl<'p, 'out> Text<'p, 'out> {
                 ratio,
                 plain(format!(" faster {when}, which is within the noise")),
             ],
+            Judged::Slower => vec![
+                plain(format!("{who} run{s} slower {when}: ")),
+                ratio,
+                plain("; there they compete for one core's caches, which may hide a cost"),
+            ],
             Judged::Nothing => vec![plain(format!("{who} run{s} no faster {when}: ")), ratio],
         }
     }
@@ -218,11 +230,12 @@ impl<'p, 'out> Text<'p, 'out> {
     fn details(&mut self, cost: &Cost) -> io::Result<()> {
         for measure in &cost.measures {
             let text = format!(
-                "{}: {}; {} of {} steps are steady, dispersion {}",
+                "{}: {}; {} of {} steps are steady, over {} of its time, dispersion {}",
                 in_full(measure),
                 interval(measure.ratio),
                 count(measure.steady),
                 count(measure.steps),
+                percent(measure.coverage),
                 percent(measure.dispersion),
             );
             self.detail(&text)?;
@@ -336,6 +349,7 @@ fn clause(thread: &ThreadCost, cost: &Cost) -> Vec<Span> {
     match judge(cost) {
         Judged::Costs => vec![who, ratio],
         Judged::WithinNoise => vec![who, ratio, plain(" (within the noise)")],
+        Judged::Slower => vec![who, plain("slower: "), ratio],
         Judged::Nothing => vec![who, plain("no faster: "), ratio],
     }
 }

@@ -411,6 +411,7 @@ fn group(threads: Vec<ThreadCost>) -> CoLocated {
         }),
         lost: Nanos::from_millis(1234),
         split: None,
+        part: None,
         causes: vec![],
     }
 }
@@ -442,6 +443,7 @@ fn measure(ratio: [f64; 3]) -> Measure {
         },
         ratio: interval(ratio),
         per_second_apart: 5.0e7,
+        coverage: 0.98,
         dispersion: 0.021,
         steps: 1234,
         steady: 1180,

@@ -103,7 +103,9 @@ fn a_measured_cost_lowers_the_share_and_never_raises_it() {
     check(97, [Some(1.25), Some(1.02)], "false-sharing:19%", true);
     check(97, [Some(1.25), Some(1.02)], "false-sharing:21%", false);
     check(97, [Some(1.02), Some(1.25)], "any:21%", false);
-    check(97, [Some(0.9), Some(1.0)], "any:1%", false);
+    check(97, [Some(1.0), Some(1.0)], "any:1%", false);
+    // Slower together: that may hide a cost.
+    check(97, [Some(0.9), Some(1.0)], "any:1%", true);
     check(10, [Some(5.0), Some(5.0)], "any:11%", false);
     check(10, [Some(5.0), Some(5.0)], "any:10%", true);
     // A thread without a ratio may be the one that pays.

@@ -219,6 +219,7 @@ fn costs_are_those_of_the_report() {
             "low": 2.6,
             "high": 3.0,
             "per_second_apart": 5.0e7,
+            "coverage": 0.98,
             "dispersion": 0.021,
             "steps": 1234,
             "steady": 1180,
@@ -267,7 +268,11 @@ fn refusals_and_causes_are_words_with_a_sentence() {
         "no-measure",
         "`--progress SYMBOL` or `--progress FILE:LINE`",
     );
-    check(&costs::noisy_machine(), "too-few-windows", "`--windows N`");
+    check(
+        &costs::noisy_machine(),
+        "too-few-windows",
+        "a machine with more",
+    );
     check(&costs::ended(), "ended", "`--windows N`, `--window MS`");
     assert_eq!(no_cost(&costs::ended())["planned"], json!(16));
 

@@ -110,16 +110,16 @@ fn two_measures_with_all() {
     insta::assert_snapshot!(told(&costs::two_measures(), options), @r#"
     1. false sharing: COUNTS, costs 6.3× [4.6, 8.0]
        measured    `worker-1` (tid 4243) runs 6.3× [4.6, 8.0] faster when it does not share with `worker-0`
-                       rbx at worker, src/main.c:40 (prog+0x1193): 4.8× [4.6, 5.3]; 1,180 of 1,234 steps are steady,
-                       dispersion 2.1 %
-                       the word COUNTS[1].hits at 0x5555555b0040: 7.8× [7.6, 8.0]; 1,180 of 1,234 steps are steady,
-                       dispersion 2.1 %
+                       rbx at worker, src/main.c:40 (prog+0x1193): 4.8× [4.6, 5.3]; 1,180 of 1,234 steps are steady, over
+                       98 % of its time, dispersion 2.1 %
+                       the word COUNTS[1].hits at 0x5555555b0040: 7.8× [7.6, 8.0]; 1,180 of 1,234 steps are steady, over
+                       98 % of its time, dispersion 2.1 %
                        apart against apart: within 1.02×
                    `worker-0` (tid 4242) 6.1× [4.4, 7.8]
-                       rbx at worker, src/main.c:40 (prog+0x1193): 4.6× [4.4, 5.1]; 1,180 of 1,234 steps are steady,
-                       dispersion 2.1 %
-                       the word COUNTS[0].hits at 0x5555555b0040: 7.6× [7.4, 7.8]; 1,180 of 1,234 steps are steady,
-                       dispersion 2.1 %
+                       rbx at worker, src/main.c:40 (prog+0x1193): 4.6× [4.4, 5.1]; 1,180 of 1,234 steps are steady, over
+                       98 % of its time, dispersion 2.1 %
+                       the word COUNTS[0].hits at 0x5555555b0040: 7.6× [7.4, 7.8]; 1,180 of 1,234 steps are steady, over
+                       98 % of its time, dispersion 2.1 %
                        apart against apart: within 1.02×
                    8 windows of 100 ms apart and 8 together, none dropped; apart against apart within 1.02×; on cores that
                    share the last cache (processors 0 and 1); divided by 0.99× to 1.00×, which placement alone does here;
@@ -195,10 +195,11 @@ fn refusals() {
     insta::assert_snapshot!(told(&costs::waits(), at(80)), @r#"
     1. false sharing: mem_array_idx and global_epoch, at most 53 % of the
        participants' time, 97 % of reader's
-       measured    cannot tell this way: they wait for each other (`spawner` spins
-                   in take, src/ring.c:40 for 40 % of its samples); an A/B of the
-                   two layouts would tell: run both and compare (planned:
-                   `hitm compare`)
+       measured    cannot tell this way: `spawner` does nothing but look at what
+                   another writes in take, src/ring.c:40 for 40 % of its samples (as
+                   threads do that wait for each other, and on one core they wait
+                   differently); an A/B of the two layouts would tell: run both and
+                   compare (planned: `hitm compare`)
                    8 windows of 100 ms apart and 8 together, none dropped; on cores
                    that share the last cache (processors 0 and 1); the program lost
                    1.2 s of processor time by it
@@ -209,11 +210,12 @@ fn refusals() {
     Threads compared that share no listed line
 
          queue and worker
-       measured    cannot tell this way: they wait for each other (`queue` sleeps
-                   for 35 % of the time and gives its processor up 1,204 times a
-                   second, `worker` hands a common processor over 51,235 times a
-                   second); an A/B of the two layouts would tell: run both and
-                   compare (planned: `hitm compare`)
+       measured    cannot tell this way: `queue` sleeps for 35 % of the time and gives
+                   its processor up 1,204 times a second, `worker` hands a common
+                   processor over 51,235 times a second (what a thread gets done that
+                   sleeps does not depend on its processor time alone); an A/B of the
+                   two layouts would tell: run both and compare (planned: `hitm
+                   compare`)
                    8 windows of 100 ms apart and 8 together, none dropped; on cores
                    that share the last cache (processors 0 and 1); the program lost
                    1.2 s of processor time by it
@@ -246,8 +248,9 @@ fn refusals() {
     insta::assert_snapshot!(told(&costs::noisy_machine(), at(80)), @r#"
     1. false sharing: COUNTS, at most 97 % of the participants' time
        measured    cannot tell on this machine now: in 6 of 8 windows a thread did
-                   not get its processor; try again while the machine is quieter, or
-                   give it more: `--windows N`
+                   not get its processor; try again while the machine is quieter;
+                   where the program itself has more busy threads than there are
+                   processors, that takes a machine with more
                    8 windows of 100 ms apart and 8 together, none dropped; on cores
                    that share the last cache (processors 0 and 1); the program lost
                    1.2 s of processor time by it
@@ -352,24 +355,24 @@ fn several_kinds_of_core_pair() {
        measured    how much faster each runs when they do not share, by the cores they run on:
                    SMT siblings   `reader` (tid 72) 1.40× [1.20, 1.60], `spawner` (tid 71) no faster: 1.00× [0.98, 1.02]
                        `reader` (tid 72):
-                       rbx at worker, src/main.c:40 (prog+0x1193): 1.40× [1.20, 1.60]; 1,180 of 1,234 steps are steady,
-                       dispersion 2.1 %
+                       rbx at worker, src/main.c:40 (prog+0x1193): 1.40× [1.20, 1.60]; 1,180 of 1,234 steps are steady, over
+                       98 % of its time, dispersion 2.1 %
                        apart against apart: within 1.02×
                        `spawner` (tid 71):
-                       rbx at worker, src/main.c:40 (prog+0x1193): 1.00× [0.98, 1.02]; 1,180 of 1,234 steps are steady,
-                       dispersion 2.1 %
+                       rbx at worker, src/main.c:40 (prog+0x1193): 1.00× [0.98, 1.02]; 1,180 of 1,234 steps are steady, over
+                       98 % of its time, dispersion 2.1 %
                        apart against apart: within 1.02×
                        8 windows of 100 ms apart and 8 together, none dropped; apart against apart within 1.02×; on hardware
                        threads of one core (processors 0 and 4); divided by 0.99× to 1.00×, which placement alone does here;
                        the program lost 1.2 s of processor time by it
                    other package  `reader` (tid 72) 7.3× [7.1, 7.5], `spawner` (tid 71) no faster: 1.00× [0.98, 1.02]
                        `reader` (tid 72):
-                       rbx at worker, src/main.c:40 (prog+0x1193): 7.3× [7.1, 7.5]; 1,180 of 1,234 steps are steady,
-                       dispersion 2.1 %
+                       rbx at worker, src/main.c:40 (prog+0x1193): 7.3× [7.1, 7.5]; 1,180 of 1,234 steps are steady, over
+                       98 % of its time, dispersion 2.1 %
                        apart against apart: within 1.02×
                        `spawner` (tid 71):
-                       rbx at worker, src/main.c:40 (prog+0x1193): 1.00× [0.98, 1.02]; 1,180 of 1,234 steps are steady,
-                       dispersion 2.1 %
+                       rbx at worker, src/main.c:40 (prog+0x1193): 1.00× [0.98, 1.02]; 1,180 of 1,234 steps are steady, over
+                       98 % of its time, dispersion 2.1 %
                        apart against apart: within 1.02×
                        8 windows of 100 ms apart and 8 together, none dropped; apart against apart within 1.02×; on cores of
                        different packages (processors 0 and 8); divided by 0.99× to 1.00×, which placement alone does here;
