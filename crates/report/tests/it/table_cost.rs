@@ -210,12 +210,12 @@ fn refusals() {
     Threads compared that share no listed line
 
          queue and worker
-       measured    cannot tell this way: `queue` sleeps for 35 % of the time and gives
-                   its processor up 1,204 times a second, `worker` hands a common
-                   processor over 51,235 times a second (what a thread gets done that
-                   sleeps does not depend on its processor time alone); an A/B of the
-                   two layouts would tell: run both and compare (planned: `hitm
-                   compare`)
+       measured    cannot tell this way: `queue` sleeps for 35 % of the time and
+                   gives its processor up 1,204 times a second, `worker` hands a
+                   common processor over 51,235 times a second (what a thread gets
+                   done that sleeps does not depend on its processor time alone); an
+                   A/B of the two layouts would tell: run both and compare (planned:
+                   `hitm compare`)
                    8 windows of 100 ms apart and 8 together, none dropped; on cores
                    that share the last cache (processors 0 and 1); the program lost
                    1.2 s of processor time by it
