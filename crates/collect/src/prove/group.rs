@@ -107,7 +107,7 @@ impl Series<'_> {
         host: &mut dyn Host,
     ) -> Result<(), Halt> {
         let _elsewhere = Elsewhere::go(self.cpus);
-        keeper.await_tick();
+        keeper.prepare()?;
         let started = clock::now();
         let n_threads = self.planned.threads.len();
         let limit = self.plan.cost(n_threads, self.windows).0;

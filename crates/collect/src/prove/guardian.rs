@@ -25,6 +25,7 @@ use super::{
     affinity::CpuMask,
     births::Birth,
     ledger::{Ledger, Message},
+    lock::Lock,
     target::{Target, Ticks},
 };
 use crate::machine::Cpu;
@@ -35,11 +36,17 @@ const READY_WITHIN: Duration = Duration::from_secs(5);
 /// How many milliseconds it is waited for a guardian that does not listen fast enough.
 const HEARS_WITHIN: u32 = 500;
 
-/// What the guardian says once nothing can keep it from its work.
+/// A guardian that was stopped does not answer at all; this is for a busy machine.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(1);
+
+/// What the guardian says once nothing can keep it from its work, and when it is asked whether it is there.
 const READY: u8 = b'!';
 
 /// What the guardian says when it goes to work by itself.
 const ALONE: u8 = b'.';
+
+/// What hitm says to hear whether the guardian can do its work.
+const PING: &str = "ping";
 
 /// What hitm says when it needs no guardian any more.
 const DONE: &str = "done";
@@ -57,16 +64,24 @@ pub(super) struct Gone;
 
 impl Guardian {
     /// Starts it: `command` is a program that calls [`guardian`] and its arguments. It restores all when it hears nothing
-    /// for `patience`.
-    pub(super) fn start(command: &[OsString], patience: Duration) -> io::Result<Self> {
+    /// for `patience`, and holds the locks until it ends.
+    pub(super) fn start(
+        command: &[OsString],
+        locks: &[Lock],
+        patience: Duration,
+    ) -> io::Result<Self> {
         let (program, arguments) = command.split_first().ok_or(io::ErrorKind::InvalidInput)?;
         let (socket, theirs) = UnixStream::pair()?;
+        let share = |shared| locks.iter().try_for_each(|lock| lock.share(shared));
+        share(true)?;
         let process = Command::new(program)
             .args(arguments)
             .stdin(Stdio::from(OwnedFd::from(theirs)))
             .stdout(Stdio::null())
             .stderr(Stdio::null())
-            .spawn()?;
+            .spawn();
+        share(false)?;
+        let process = process?;
         let mut guardian = Self { process, socket };
         guardian.socket.set_read_timeout(Some(READY_WITHIN))?;
         let mut said = [0];
@@ -87,6 +102,19 @@ impl Guardian {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock
         );
         silent && matches!(self.process.try_wait(), Ok(None))
+    }
+
+    /// Whether it can do its work now. One that was stopped is there, but of no use.
+    pub(super) fn answers(&mut self) -> bool {
+        if !self.is_there() || self.say(PING).is_err() {
+            return false;
+        }
+        let mut said = [0];
+        let heard = self.socket.set_nonblocking(false).is_ok()
+            && self.socket.set_read_timeout(Some(ANSWERS_WITHIN)).is_ok()
+            && self.socket.read_exact(&mut said).is_ok();
+        // Whatever comes too late is taken for its end by the next look.
+        self.socket.set_nonblocking(true).is_ok() && heard && said == [READY]
     }
 
     /// Tells it what will be done next.
@@ -123,13 +151,16 @@ impl Drop for Guardian {
     fn drop(&mut self) {
         let _ = self.say(DONE);
         let _ = self.socket.shutdown(std::net::Shutdown::Write);
-        // It ends at once, or has ended; one that was stopped is left to whoever did that.
+        // It ends at once, or has ended.
         for _ in 0..100 {
             if !matches!(self.process.try_wait(), Ok(None)) {
-                break;
+                return;
             }
             std::thread::sleep(Duration::from_millis(2));
         }
+        // One that was stopped would hold the locks. All is restored by now.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
     }
 }
 
@@ -170,7 +201,10 @@ fn listen(socket: &UnixStream) -> Option<Ledger> {
         if words == DONE {
             return None;
         }
-        if let Some(millis) = words.strip_prefix("patience ") {
+        if words == PING {
+            // Whether hitm still listens is seen by what it says next.
+            let _ = (&*socket).write_all(&[READY]);
+        } else if let Some(millis) = words.strip_prefix("patience ") {
             let patience = millis.parse().ok().map(Duration::from_millis);
             // Without it nothing but the end of the socket is noticed.
             let _ = socket.set_read_timeout(patience.filter(|patience| !patience.is_zero()));
@@ -310,6 +344,16 @@ mod tests {
         assert_eq!(listened("placed 8 1"), Some(wanted));
         assert_eq!(listened("restored\n"), Some(Ledger::default()));
         assert_eq!(listened("done\n"), None);
+    }
+
+    #[test]
+    fn it_answers_when_it_is_asked() {
+        let (mut hitm, guardian) = UnixStream::pair().unwrap();
+        writeln!(hitm, "{PING}\n{DONE}").unwrap();
+        assert_eq!(listen(&guardian), None);
+        let mut said = [0];
+        hitm.read_exact(&mut said).unwrap();
+        assert_eq!(said, [READY]);
     }
 
     #[test]

@@ -102,12 +102,14 @@ impl<'g> Keeper<'g> {
         Ok(())
     }
 
-    /// Whether all threads are still where they were put. One that is not was put elsewhere by the program.
+    /// Whether all threads are still where they were put. One that is not was put elsewhere by the program. Of those that were
+    /// not moved yet, the masks are looked at again: some time has passed since they were taken.
     pub(super) fn check(&mut self) -> Result<(), Halt> {
         if !self.guardian.is_there() {
             return Err(Halt::NoGuardian);
         }
-        for thread in &self.threads {
+        for nth in 0..self.threads.len() {
+            let thread = &self.threads[nth];
             let Target { pid, tid, .. } = thread.target;
             if !thread.target.is_there() {
                 return Err(Halt::Group(GroupOutcome::ThreadEnded));
@@ -115,12 +117,20 @@ impl<'g> Keeper<'g> {
             let Ok(mask) = affinity::read(pid, tid) else {
                 return Err(Halt::Group(GroupOutcome::ThreadEnded));
             };
-            let ours = thread.placed.map(CpuMask::only);
-            if ours.is_some_and(|ours| ours != mask) {
-                return Err(Halt::refused(format!(
-                    "the program itself pins its threads while it runs (thread {tid} is on {mask} now): let it not do that \
-                     while it is measured, or wait until it has"
-                )));
+            match thread.placed.map(CpuMask::only) {
+                Some(ours) if ours != mask => {
+                    return Err(Halt::refused(format!(
+                        "the program itself pins its threads while it runs (thread {tid} is on {mask} now): let it not do \
+                         that while it is measured, or wait until it has"
+                    )));
+                }
+                // It was not us: this is the one to give back.
+                None if thread.original != mask => {
+                    let message = Message::Thread(thread.target, mask.clone());
+                    self.threads[nth].original = mask;
+                    self.tell(&[message])?;
+                }
+                _ => {}
             }
         }
         Ok(())
@@ -154,8 +164,18 @@ impl<'g> Keeper<'g> {
         told.map(|()| looked)
     }
 
+    /// To be called before windows: what must be so before the first move.
+    pub(super) fn prepare(&mut self) -> Result<(), Halt> {
+        Self::await_tick();
+        if self.guardian.answers() {
+            Ok(())
+        } else {
+            Err(Halt::NoGuardian)
+        }
+    }
+
     /// Waits until no thread that was there before can have been born in the same tick as one that comes later.
-    pub(super) fn await_tick(&self) {
+    fn await_tick() {
         let now = Ticks::now();
         for _ in 0..100 {
             if Ticks::now() > now {

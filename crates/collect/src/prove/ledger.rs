@@ -36,7 +36,7 @@ const MOST_ROUNDS: usize = 100;
 /// A change of the ledger.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Message {
-    /// The thread will be moved; this is where it may run by right.
+    /// The thread will be moved; this is where it may run by right. What was said before does not hold.
     Thread(Target, CpuMask),
     /// It will be put on one processor, at this time.
     Placed(Tid, Cpu, Ticks),
@@ -125,11 +125,15 @@ impl Entry {
 impl Ledger {
     pub(super) fn apply(&mut self, message: &Message) {
         match message {
-            Message::Thread(target, original) => self.entries.push(Entry {
-                target: *target,
-                original: original.clone(),
-                stays: Vec::new(),
-            }),
+            Message::Thread(target, original) => {
+                // Told again if its mask changes before it is moved.
+                self.entries.retain(|entry| entry.target != *target);
+                self.entries.push(Entry {
+                    target: *target,
+                    original: original.clone(),
+                    stays: Vec::new(),
+                });
+            }
             Message::Placed(tid, cpu, from) => {
                 let stay = Stay {
                     cpu: *cpu,

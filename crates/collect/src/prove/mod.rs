@@ -8,6 +8,7 @@
 //! - `group` has the windows of one group of threads: it moves them and reads `accounts` and `words`.
 //! - `keeper` remembers what was before and puts it back, whatever happens; the `guardian` does if hitm is killed. Both by
 //!   the same `ledger`, which knows from `births` whose mask a newborn has.
+//! - `lock` keeps a second hitm away meanwhile.
 //! - `baseline` measures what placement alone does to threads that share nothing.
 //!
 //! # What the program notices
@@ -23,13 +24,14 @@ mod group;
 mod guardian;
 mod keeper;
 mod ledger;
+mod lock;
 mod options;
 mod schedule;
 mod target;
 mod topology;
 mod words;
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 use hitm_model::{
     Baseline, CoreDistance, Event, Group, GroupEnd, GroupOutcome, Nanos, Pid, PlannedGroup,
@@ -42,6 +44,7 @@ use self::{
     guardian::Guardian,
     keeper::Keeper,
     ledger::Looked,
+    lock::Lock,
     schedule::Plan,
     topology::Topology,
 };
@@ -145,7 +148,11 @@ impl<'a> Prover<'a> {
             .0
             .saturating_mul(most.unwrap_or(2) as u64);
         let patience = PATIENCE.saturating_add(Duration::from_nanos(length));
-        let mut guardian = match Guardian::start(&self.options.guardian, patience) {
+        let locks = match lock(groups) {
+            Ok(locks) => locks,
+            Err(why) => return (Proved::Refused(why), None),
+        };
+        let mut guardian = match Guardian::start(&self.options.guardian, &locks, patience) {
             Ok(guardian) => guardian,
             Err(error) => {
                 let why = format!(
@@ -282,9 +289,28 @@ impl<'a> Prover<'a> {
     }
 }
 
+/// Makes the processes of all groups ours to measure, or says why that may not be.
+fn lock(groups: &[PlannedGroup]) -> Result<Vec<Lock>, String> {
+    let threads = groups.iter().flat_map(|group| &group.threads);
+    let pids: BTreeSet<Pid> = threads.map(|thread| thread.pid).collect();
+    pids.into_iter()
+        .map(|pid| match Lock::take(pid) {
+            Ok(Some(lock)) => Ok(lock),
+            Ok(None) => Err(format!(
+                "another hitm measures process {pid} now: wait until it has ended (pgrep -a hitm)"
+            )),
+            Err(error) => Err(format!(
+                "whether another hitm measures process {pid} now cannot be told, as sockets are refused here: {error} (does a \
+                 container's seccomp profile filter them?)"
+            )),
+        })
+        .collect()
+}
+
 /// Why nothing is proven any more when the guardian is gone.
-const NO_GUARDIAN: &str = "the process that would restore the threads' processors if hitm were killed has ended, or hitm was \
-     stopped for so long that it restored them: nothing more was moved (try again, and leave hitm in the foreground)";
+const NO_GUARDIAN: &str = "the process that would restore the threads' processors if hitm were killed has ended or does not \
+     answer, or hitm was stopped for so long that it restored them: nothing more was moved (try again, and leave hitm in the \
+     foreground)";
 
 /// How many processors the threads of a process may use, all together; 1 where nothing is known.
 #[must_use]

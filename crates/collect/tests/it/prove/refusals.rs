@@ -130,6 +130,51 @@ fn what_the_planner_says_is_passed_on() {
 }
 
 #[test]
+fn a_process_that_another_one_measures_is_left_to_it() {
+    perf_or_skip!();
+    two_cpus_or_skip!();
+    let mut fighters = Fighters::start(NO_HELPERS, &[]);
+    let before = fighters.masks();
+    let mut second = None;
+    let first = prove_fighters(&mut fighters, &options(), |fighters, window, _| {
+        if window == 2 {
+            let masks = fighters.masks();
+            second = Some(prove_fighters(fighters, &options(), |_, _, _| {}));
+            assert_eq!(fighters.masks(), masks);
+        }
+    });
+    let Some(Proved::Refused(why)) = second.map(|second| second.outcome.proved) else {
+        panic!("a second one measured");
+    };
+    assert!(why.contains("another hitm"), "{why}");
+    assert_eq!(first.end().outcome, GroupOutcome::Complete);
+    assert_eq!(fighters.masks(), before);
+    // Its end lets others in.
+    let third = prove_fighters(&mut fighters, &options(), |_, _, _| {});
+    assert_eq!(third.end().outcome, GroupOutcome::Complete);
+}
+
+#[test]
+fn with_a_guardian_that_does_not_answer_nothing_is_moved() {
+    perf_or_skip!();
+    two_cpus_or_skip!();
+    let mut fighters = Fighters::start(NO_HELPERS, &[]);
+    let before = fighters.masks();
+    let stopped = ["sh", "-c", "printf ! >&0; kill -STOP $$"];
+    let options = hitm_collect::prove::ProveOptions {
+        guardian: stopped.map(Into::into).into(),
+        ..options()
+    };
+    let proven = prove_fighters(&mut fighters, &options, |_, _, _| {});
+    let Proved::Refused(why) = &proven.outcome.proved else {
+        panic!("{:?}", proven.outcome);
+    };
+    assert!(why.contains("does not answer"), "{why}");
+    assert!(proven.windows().is_empty());
+    assert_eq!(fighters.masks(), before);
+}
+
+#[test]
 fn without_a_guardian_nothing_is_moved() {
     perf_or_skip!();
     two_cpus_or_skip!();

@@ -159,6 +159,24 @@ fn a_mask_that_the_program_sets_meanwhile_is_its_own() {
 }
 
 #[test]
+fn a_mask_that_is_set_before_the_first_move_is_given_back() {
+    perf_or_skip!();
+    two_cpus_or_skip!();
+    let mut fighters = Fighters::start(NO_HELPERS, &["1"]);
+    let before = fighters.masks();
+    let proven = prove_fighters(&mut fighters, &options(), |fighters, window, _| {
+        if window == 1 {
+            fighters.command("widen");
+            eventually("the program widens", || fighters.masks()[1].1 == "0-1");
+        }
+    });
+    assert_eq!(proven.end().outcome, GroupOutcome::Complete);
+    let masks = fighters.masks();
+    assert_eq!(masks[1].1, "0-1", "what it was when it was moved first");
+    assert_eq!((&masks[0], &masks[2]), (&before[0], &before[2]));
+}
+
+#[test]
 fn a_guardian_that_is_gone_ends_the_windows() {
     perf_or_skip!();
     two_cpus_or_skip!();
@@ -167,7 +185,7 @@ fn a_guardian_that_is_gone_ends_the_windows() {
     let mut options = options();
     options.windows = Some(20);
     // A guardian that ends by itself after a while, without having restored anything.
-    let script = "printf ! >&0; exec sleep 0.4";
+    let script = "printf ! >&0; while read -r line; do case $line in ping) printf ! >&0; exec sleep 0.4; esac; done";
     options.guardian = ["sh", "-c", script].map(Into::into).into();
     let proven = prove_fighters(&mut fighters, &options, |_, _, _| {});
     let GroupOutcome::Refused(why) = &proven.end().outcome else {
