@@ -171,10 +171,12 @@ impl CollectError {
             Self::NotPermitted { .. } if nix::unistd::geteuid().is_root() => {
                 "hitm run -- COMMAND (or leave the container, or allow ptrace in it)".into()
             }
-            Self::NotPermitted { pid } => format!("sudo hitm attach {pid}"),
+            Self::NotPermitted { pid } => {
+                format!("the same command with sudo in front, or as its owner (ps -o user= -p {pid})")
+            }
             Self::TooFewDescriptors { pid, needed, .. } => {
                 let wanted = needed.next_multiple_of(1024);
-                format!("sudo prlimit --pid $$ --nofile={wanted}:{wanted} && hitm attach {pid}")
+                format!("sudo prlimit --pid $$ --nofile={wanted}:{wanted} (and the same command again, for process {pid})")
             }
             Self::CommandNotFound { command } if command.is_empty() => {
                 "hitm run -- COMMAND ARGUMENTS".into()

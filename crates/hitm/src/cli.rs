@@ -118,18 +118,14 @@ pub(crate) struct AttachArgs {
 
 #[derive(Debug, Args)]
 #[command(
+    group(clap::ArgGroup::new("target").args(["pid", "command"]).required(true)),
     override_usage = "hitm prove [OPTIONS] <PID>\n       hitm prove [OPTIONS] -- <CMD>...",
     mut_arg("rate", |arg| arg.help("Samples per second of each running thread, at most 1000 [default: as many as cost less than 3 %, at most 1000].")),
     mut_arg("duration", |arg| arg.help("Stop after so many seconds, whether or not there was anything to measure by then.")),
 )]
 pub(crate) struct ProveArgs {
     /// The process to measure. It is left running, its threads where they were.
-    #[arg(
-        value_name = "PID",
-        value_parser = clap::value_parser!(u32).range(1..),
-        required_unless_present = "command",
-        conflicts_with = "command"
-    )]
+    #[arg(value_name = "PID", value_parser = clap::value_parser!(u32).range(1..))]
     pub pid: Option<u32>,
 
     /// The program to run and measure, and its arguments. It is ended when the windows are over.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::Context as _;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGXFSZ};
 
 const FAILED: &str = "cannot watch for signals";
 
@@ -18,6 +18,8 @@ pub(super) fn flag() -> anyhow::Result<Arc<AtomicBool>> {
     let watch = |signal, flag| signal_hook::flag::register(signal, flag).context(FAILED);
     watch(SIGINT, Arc::clone(&flag))?;
     watch(SIGTERM, Arc::clone(&flag))?;
+    // Ctrl-\: the recording is kept, and threads that were moved are put back.
+    watch(SIGQUIT, Arc::clone(&flag))?;
     if !is_ignored(&ignored, SIGHUP) {
         watch(SIGHUP, Arc::clone(&flag))?;
     }

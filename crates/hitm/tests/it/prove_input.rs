@@ -36,7 +36,7 @@ fn built(name: &str) -> Option<PathBuf> {
 #[test]
 fn one_process_or_one_command() {
     let session = Session::new();
-    check(&session, &["prove"], 2, &["PID", "CMD"]);
+    check(&session, &["prove"], 2, &["<PID|CMD>", "-- <CMD>..."]);
     check(
         &session,
         &["prove", "1", "--", "true"],
