@@ -35,28 +35,29 @@ pub(super) struct Balance {
     pub(super) waited: Nanos,
     pub(super) voluntary: u64,
     pub(super) involuntary: u64,
-    runnable: bool,
+    pub(super) runnable: bool,
 }
 
 impl Balance {
+    /// How long it waited for a processor from `self` until `after`, in a span of this length.
+    pub(super) fn waited_until(&self, after: &Self, length: Nanos) -> Nanos {
+        if self.runnable && after.voluntary <= self.voluntary {
+            length.since(after.ran.since(self.ran))
+        } else {
+            after.waited.since(self.waited).min(length)
+        }
+    }
+
     /// What was used from `self` until `after`, on this processor, in a window of this length.
     pub(super) fn until(&self, after: &Self, cpu: Cpu, length: Nanos) -> WindowThread {
         let count = |after: u64, before: u64| {
             u32::try_from(after.saturating_sub(before)).unwrap_or(u32::MAX)
         };
-        let ran = after.ran.since(self.ran);
-        let booked = after.waited.since(self.waited);
-        let voluntary = count(after.voluntary, self.voluntary);
-        let always_runnable = self.runnable && voluntary == 0;
         WindowThread {
             cpu: cpu.0,
-            ran,
-            waited: if always_runnable {
-                length.since(ran)
-            } else {
-                booked.min(length)
-            },
-            voluntary,
+            ran: after.ran.since(self.ran),
+            waited: self.waited_until(after, length),
+            voluntary: count(after.voluntary, self.voluntary),
             involuntary: count(after.involuntary, self.involuntary),
         }
     }

@@ -11,6 +11,7 @@ use super::{
     accounts::{self, Account, Balance},
     affinity::{self, CpuMask},
     keeper::Keeper,
+    lost::Lost,
     schedule::{self, Plan, SETTLE, Slot},
     words::Words,
 };
@@ -90,19 +91,14 @@ impl Series<'_> {
         host: &mut dyn Host,
     ) -> (Nanos, Result<(), Halt>) {
         let accounts: Vec<Account> = keeper.targets().map(Account::open).collect();
-        let waited = || -> u64 {
-            let balances = accounts.iter().filter_map(Account::read);
-            balances.map(|balance| balance.waited.0).sum()
-        };
-        let before = waited();
-        let result = self.windows(&accounts, keeper, host);
-        // Of a thread that has ended nothing is known any more: too little is better than a difference to nothing.
-        (Nanos(waited().saturating_sub(before)), result)
+        let mut lost = Lost::from_now_on(&accounts);
+        let result = self.windows(&mut lost, keeper, host);
+        (lost.sum(), result)
     }
 
     fn windows(
         &self,
-        accounts: &[Account],
+        lost: &mut Lost<'_>,
         keeper: &mut Keeper<'_>,
         host: &mut dyn Host,
     ) -> Result<(), Halt> {
@@ -120,7 +116,7 @@ impl Series<'_> {
                 group: self.at.0 + 1,
                 groups: self.at.1,
             });
-            let window = self.window(slot, accounts, keeper, host);
+            let window = self.window(slot, lost, keeper, host);
             host.drain();
             // Also after a window that came to nothing.
             keeper.release_told(host.take_lives())?;
@@ -135,7 +131,7 @@ impl Series<'_> {
     fn window(
         &self,
         slot: &Slot,
-        accounts: &[Account],
+        lost: &mut Lost<'_>,
         keeper: &mut Keeper<'_>,
         host: &mut dyn Host,
     ) -> Result<Window, Halt> {
@@ -147,11 +143,11 @@ impl Series<'_> {
         sleep_until(clock::now().plus(SETTLE), host)?;
         let length = schedule::length_of(slot.placement, slot.cpus.len(), self.plan.length);
         let stolen = accounts::stolen(self.cpus);
-        let before = balances(accounts)?;
+        let before = lost.look().ok_or_else(ended)?;
         let start = clock::now();
-        let words = self.watch(accounts, &before, start.plus(length), host)?;
+        let words = self.watch(lost.accounts(), &before, start.plus(length), host)?;
         let end = clock::now();
-        let after = balances(accounts)?;
+        let after = lost.look().ok_or_else(ended)?;
         // What was measured counts only if they were there all the time.
         keeper.check()?;
         let stolen = accounts::stolen(self.cpus).zip(stolen);
@@ -217,11 +213,8 @@ impl Series<'_> {
     }
 }
 
-fn balances(accounts: &[Account]) -> Result<Vec<Balance>, Halt> {
-    let balances = accounts.iter().map(Account::read);
-    balances
-        .collect::<Option<Vec<_>>>()
-        .ok_or(Halt::Group(GroupOutcome::ThreadEnded))
+const fn ended() -> Halt {
+    Halt::Group(GroupOutcome::ThreadEnded)
 }
 
 /// Sleeps, unless there is a reason to stop.

@@ -25,6 +25,7 @@ mod guardian;
 mod keeper;
 mod ledger;
 mod lock;
+mod lost;
 mod options;
 mod schedule;
 mod target;
@@ -216,7 +217,7 @@ impl<'a> Prover<'a> {
             let baseline = self.baseline(&topology, cpus);
             let number = self.next_number();
             host.write(&Event::Group(Group {
-                planned: if windows == 0 { plan.windows } else { windows },
+                planned: plan.planned(windows),
                 length: plan.length,
                 cpus: cpus.iter().map(|cpu| cpu.0).collect(),
                 distance: topology.widest(cpus),
@@ -238,9 +239,11 @@ impl<'a> Prover<'a> {
             } else {
                 series.run(&mut keeper, host)
             };
-            let outcome = result
-                .as_ref()
-                .map_or_else(Halt::outcome, |()| GroupOutcome::Complete);
+            let outcome = match &result {
+                Err(halt) => halt.outcome(),
+                Ok(()) if windows < plan.planned(windows) => GroupOutcome::TimeOver,
+                Ok(()) => GroupOutcome::Complete,
+            };
             let last = kind + 1 == choices.len();
             if result.is_err() || last {
                 give_back(&mut keeper, host);

@@ -83,6 +83,8 @@ pub(super) struct Plan {
     /// Of each placement.
     pub(super) windows: u32,
     pub(super) length: Nanos,
+    /// Whether the user said how many.
+    asked: bool,
     budget: Nanos,
 }
 
@@ -99,6 +101,7 @@ impl Plan {
         let mut plan = Self {
             windows: windows.unwrap_or(WINDOWS).max(1),
             length: length.map_or(LENGTH, nanos),
+            asked: windows.is_some(),
             budget: BUDGET,
         };
         plan.budget = budget.map_or_else(
@@ -127,6 +130,16 @@ impl Plan {
             least
         } else {
             0
+        }
+    }
+
+    /// How many windows of each placement the recording says were planned for a group that gets so many. What the user
+    /// asked for is not made less in silence.
+    pub(super) const fn planned(&self, afforded: u32) -> u32 {
+        if self.asked || afforded == 0 {
+            self.windows
+        } else {
+            afforded
         }
     }
 

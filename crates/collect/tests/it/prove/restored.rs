@@ -92,6 +92,21 @@ fn an_interrupt_ends_the_windows_and_puts_everything_back() {
 }
 
 #[test]
+fn fewer_windows_than_were_asked_for_are_not_all() {
+    perf_or_skip!();
+    two_cpus_or_skip!();
+    let mut fighters = Fighters::start(NO_HELPERS, &[]);
+    let options = hitm_collect::prove::ProveOptions {
+        windows: Some(20),
+        budget: Some(std::time::Duration::from_millis(1)),
+        ..options()
+    };
+    let proven = prove_fighters(&mut fighters, &options, |_, _, _| {});
+    assert_eq!(proven.end().outcome, GroupOutcome::TimeOver);
+    assert_eq!((proven.group().planned, proven.windows().len()), (20, 8));
+}
+
+#[test]
 fn a_panic_puts_everything_back() {
     perf_or_skip!();
     two_cpus_or_skip!();
@@ -119,6 +134,8 @@ fn a_thread_that_ends_ends_the_windows() {
     });
     assert_eq!(proven.end().outcome, GroupOutcome::ThreadEnded);
     assert!(proven.windows().len() < 6);
+    // Two windows, of which one was together, had passed.
+    assert!(proven.end().lost.0 > 0);
     assert_eq!(fighters.masks(), before[..2]);
 }
 
