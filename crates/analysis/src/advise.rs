@@ -28,7 +28,7 @@ pub(crate) fn advise(verdict: Verdict, roles: &[Role], line: LineSize) -> Advice
             let mut advice = repair(if own.iter().any(|role| role.writes) { &own } else { roles }, line);
             if !shared.is_empty() {
                 advice.text =
-                    format!("{}; {} stays shared, padding does not help it", advice.text, list(&shared));
+                    format!("{}; what several threads use of {} stays shared, padding does not help that", advice.text, list(&shared));
             }
             advice
         }

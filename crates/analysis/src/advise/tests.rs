@@ -222,8 +222,8 @@ fn what_is_shared_stays() {
     check(
         Verdict::Mixed,
         "A W s.lock global s +0\nB W s.lock global s +0\nC W s.n global s +8",
-        "move s.n in s to a line of its own: `alignas(64)` (C: `__attribute__((aligned(64)))`) on it, and nothing else on that line; s.lock stays shared, \
-         padding does not help it +64",
+        "move s.n in s to a line of its own: `alignas(64)` (C: `__attribute__((aligned(64)))`) on it, and nothing else on that line; what several threads use of s.lock stays shared, \
+         padding does not help that +64",
     );
 }
 

@@ -252,9 +252,9 @@ impl<'i> DebugInfo<'i> {
         match (&ty.shape, &ty.name) {
             (Shape::Alias(tag, target), name) => match (*tag, name) {
                 (gimli::DW_TAG_typedef, Some(name)) => name.clone(),
-                (gimli::DW_TAG_const_type, _) => format!("const {}", inner(*target)),
-                (gimli::DW_TAG_volatile_type, _) => format!("volatile {}", inner(*target)),
-                (gimli::DW_TAG_atomic_type, _) => format!("_Atomic {}", inner(*target)),
+                (gimli::DW_TAG_const_type, _) => qualified("const ", inner(*target)),
+                (gimli::DW_TAG_volatile_type, _) => qualified("volatile ", inner(*target)),
+                (gimli::DW_TAG_atomic_type, _) => qualified("_Atomic ", inner(*target)),
                 _ => inner(*target),
             },
             (Shape::Pointer(_), Some(name)) => self.readable(name, ty.language),
@@ -333,6 +333,15 @@ fn is_reserved(ty: &Type) -> bool {
     };
     let reserved = |member: &Member| member.name.as_ref().is_some_and(|n| n.starts_with("__"));
     !record.members.is_empty() && record.members.iter().all(reserved)
+}
+
+/// A type with a qualifier; of an array the elements have it as well, and it is said once.
+fn qualified(qualifier: &str, name: String) -> String {
+    if name.starts_with(qualifier) {
+        name
+    } else {
+        format!("{qualifier}{name}")
+    }
 }
 
 fn array_name(element: &str, dimensions: &[Option<u64>], rust: bool) -> String {
