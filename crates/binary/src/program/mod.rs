@@ -2,7 +2,7 @@
 //! where threads begin.
 //!
 //! Nothing is executed and nothing is guessed about values: each function is read once, from its start to its end, with
-//! what its registers hold as [`value`]s. That follows constants, addresses of the file, arguments, and sums of them
+//! what its registers hold as values. That follows constants, addresses of the file, arguments, and sums of them
 //! through registers and the words of the stack frame. What is loaded from changeable memory is just something.
 //!
 //! # Caveats
