@@ -10,9 +10,11 @@ use super::{
     Host, Phase,
     accounts::{self, Account, Balance},
     affinity::{self, CpuMask},
+    crowding::{self, Crowding},
     keeper::Keeper,
     lost::Lost,
     schedule::{self, Plan, SETTLE, Slot},
+    target::Target,
     words::Words,
 };
 use crate::{clock, machine::Cpu};
@@ -109,6 +111,8 @@ impl Series<'_> {
         let limit = self.plan.cost(n_threads, self.windows).0;
         let limit = Nanos(limit.saturating_mul(TOO_LONG)).plus(GRACE);
         let slots = schedule::schedule(n_threads, self.cpus, self.windows, self.seed);
+        let targets: Vec<Target> = keeper.targets().collect();
+        let mut crowding = Crowding::default();
         for (nth, slot) in slots.iter().enumerate() {
             host.progress(Phase::Window {
                 window: nth as u32 + 1,
@@ -120,7 +124,10 @@ impl Series<'_> {
             host.drain();
             // Also after a window that came to nothing.
             keeper.release_told(host.take_lives())?;
-            host.write(&Event::Window(window?));
+            let window = window?;
+            crowding.add(&window, || crowding::others_on(self.cpus, &targets));
+            host.write(&Event::Window(window));
+            crowding.check(slots.len())?;
             if clock::now().since(started) > limit {
                 return Err(Halt::Group(GroupOutcome::TimeOver));
             }

@@ -6,6 +6,7 @@
 //!
 //! - `schedule` says which windows there are, `topology` on which processors.
 //! - `group` has the windows of one group of threads: it moves them and reads `accounts` and `words`.
+//! - `crowding` gives up early where the machine has no room for them.
 //! - `keeper` remembers what was before and puts it back, whatever happens; the `guardian` does if hitm is killed. Both by
 //!   the same `ledger`, which knows from `births` whose mask a newborn has.
 //! - `lock` keeps a second hitm away meanwhile.
@@ -20,6 +21,7 @@ mod accounts;
 mod affinity;
 mod baseline;
 mod births;
+mod crowding;
 mod group;
 mod guardian;
 mod keeper;

@@ -19,7 +19,7 @@ const LENGTH: Nanos = Nanos::from_millis(150);
 const BUDGET: Nanos = Nanos::from_millis(5000);
 
 /// Fewer of each placement say nothing.
-const LEAST: u32 = 4;
+pub(super) const LEAST: u32 = 4;
 
 /// Windows of a group to come.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -5,7 +5,7 @@ use std::fs;
 use hitm_model::{Nanos, Pid, Tid};
 use nix::unistd::{SysconfVar, sysconf};
 
-use crate::clock;
+use crate::{clock, machine::Cpu};
 
 /// A point in time on the clock of `/proc`'s start times: hundredths of a second since boot, on most kernels.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -66,6 +66,8 @@ pub(super) struct Stat {
     pub(super) parent: Pid,
     pub(super) start: Ticks,
     pub(super) policy: i32,
+    /// Where it ran last, or is to run next.
+    pub(super) cpu: Cpu,
     /// Whether it runs or could.
     pub(super) runnable: bool,
 }
@@ -88,6 +90,7 @@ impl Stat {
             parent: Pid(field(4)?.parse().ok()?),
             start: Ticks(field(22)?.parse().ok()?),
             policy: field(41)?.parse().ok()?,
+            cpu: Cpu(field(39)?.parse().ok()?),
             runnable: field(3)? == "R",
         })
     }
@@ -120,6 +123,7 @@ mod tests {
                 parent: Pid(4),
                 start: Ticks(22),
                 policy: 41,
+                cpu: Cpu(39),
                 runnable: state == 'R',
             });
             assert_eq!(Stat::parse(&line(name, state)), wanted, "{name}");

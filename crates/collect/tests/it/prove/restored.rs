@@ -202,7 +202,7 @@ fn a_guardian_that_is_gone_ends_the_windows() {
     let mut options = options();
     options.windows = Some(20);
     // A guardian that ends by itself after a while, without having restored anything.
-    let script = "printf ! >&0; while read -r line; do case $line in ping) printf ! >&0; exec sleep 0.4; esac; done";
+    let script = "printf ! >&0; while read -r line; do case $line in ping) printf ! >&0; exec sleep 0.1; esac; done";
     options.guardian = ["sh", "-c", script].map(Into::into).into();
     let proven = prove_fighters(&mut fighters, &options, |_, _, _| {});
     let GroupOutcome::Refused(why) = &proven.end().outcome else {
