@@ -62,6 +62,11 @@ impl Wanted {
         let all = &proof.comparisons;
         let ratios: Vec<f64> = all.iter().flat_map(Comparison::ratios).collect();
         let costs = || all.iter().filter(|it| it.worst().is_some());
+        // True sharing need not cost much: it must only not be called false.
+        let above = || {
+            let all = all.iter();
+            all.filter(|it| it.ratios().into_iter().any(|ratio| ratio > 1.0))
+        };
         let by_finding = |it: &Comparison| it.verdict.is_some();
         match self {
             Self::Anything => None,
@@ -72,12 +77,12 @@ impl Wanted {
                 .iter()
                 .find(|ratio| !FREE.contains(ratio))
                 .map(|ratio| format!("{ratio:.3} is not from {} to {}", FREE.start(), FREE.end())),
-            Self::TrueSharing if !costs().any(by_finding) => {
-                Some("no finding has a cost".to_owned())
+            Self::TrueSharing if !above().any(by_finding) => {
+                Some("no finding has a ratio above 1".to_owned())
             }
-            Self::TrueSharing => costs()
+            Self::TrueSharing => above()
                 .any(|it| !it.only_true_sharing())
-                .then(|| "a cost is not attributed to true sharing only".to_owned()),
+                .then(|| "a ratio is not attributed to true sharing only".to_owned()),
             Self::CannotTell if !ratios.is_empty() => {
                 Some(format!("a ratio, {:.2}, though they wait", ratios[0]))
             }
@@ -201,7 +206,13 @@ mod tests {
         check(
             Wanted::TrueSharing,
             vec![finding(0.0, &[4.0]), finding(0.3, &[4.0])],
-            "a cost is not attributed to true sharing only",
+            "a ratio is not attributed to true sharing only",
+        );
+        check(Wanted::TrueSharing, vec![finding(0.0, &[1.02])], "");
+        check(
+            Wanted::TrueSharing,
+            vec![finding(0.0, &[0.99])],
+            "no finding has a ratio above 1",
         );
         check(Wanted::CannotTell, vec![refused("they-wait")], "");
         check(
