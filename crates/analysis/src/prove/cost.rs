@@ -262,13 +262,16 @@ impl<'a> Examined<'a> {
         .collect()
     }
 
+    /// What was touched in all windows, whether or not they count.
     fn footprints(&self, decoder: &mut Decoder<'_, '_>) -> Footprints {
         let threads = self.proven.group.threads.iter();
         let of = |thread: &ThreadId| {
-            let windows: Vec<_> = self.samples_of(*thread);
+            let windows = self.proven.windows.iter().enumerate();
             let windows: Vec<_> = windows
-                .iter()
-                .map(|it| (it.placement, it.samples))
+                .map(|(place, window)| {
+                    let samples = self.samples.of(self.number, place, *thread);
+                    (window.placement, samples)
+                })
                 .collect();
             (*thread, Footprint::of(&windows, decoder, self.world))
         };
