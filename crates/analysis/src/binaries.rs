@@ -5,7 +5,7 @@ use std::cell::OnceCell;
 use hitm_binary::BinaryError;
 use hitm_binary::debug::DebugInfo;
 use hitm_binary::image::{DebugLevel, Image};
-use hitm_model::{BuildId, Caveat};
+use hitm_model::{BuildId, Caveat, SourceFrame, Svma};
 use rustc_hash::FxHashMap;
 
 /// Gives the bytes of the files that a recording names. The analysis itself opens nothing.
@@ -175,6 +175,21 @@ impl<'m, 'd> DebugInfos<'m, 'd> {
     /// The debug information of a binary; where it cannot be read, the symbols answer.
     pub(crate) fn get(&self, id: ModuleId) -> &DebugInfo<'m> {
         &self.loaded(id).info
+    }
+
+    /// The function at an instruction and those it is inlined into, innermost first; the symbol where nothing more is
+    /// known.
+    pub(crate) fn frames(&self, id: ModuleId, at: Svma) -> Vec<SourceFrame> {
+        let frames = self.get(id).source_frames(at);
+        if !frames.is_empty() {
+            return frames;
+        }
+        let symbol = self.module(id).image.symbol_at(at);
+        let frame = symbol.map(|symbol| SourceFrame {
+            function: symbol.name,
+            line: None,
+        });
+        frame.into_iter().collect()
     }
 
     fn loaded(&self, id: ModuleId) -> &Loaded<'m> {

@@ -299,21 +299,12 @@ fn describe(
 ) -> Site {
     let key = around.sites[site.0 as usize];
     let module = around.debug.module(key.module);
-    let mut frames = around.debug.get(key.module).source_frames(key.instruction);
-    if frames.is_empty()
-        && let Some(symbol) = module.image.symbol_at(key.instruction)
-    {
-        frames.push(hitm_model::SourceFrame {
-            function: symbol.name,
-            line: None,
-        });
-    }
     Site {
         binary: module.name().to_owned(),
         address: key.instruction,
         kinds,
         samples,
-        frames,
+        frames: around.debug.frames(key.module, key.instruction),
     }
 }
 

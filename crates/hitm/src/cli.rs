@@ -249,17 +249,12 @@ const JSON_OF_A_RECORDING: &str =
 impl ShowArgs {
     /// Whether JSON goes to stdout, which nothing else may be written to then.
     pub(crate) fn json_on_stdout(&self) -> bool {
-        match &self.json {
-            Some(None) => true,
-            Some(Some(path)) => path.as_os_str() == "-",
-            None => false,
-        }
+        goes_to_stdout(self.json.as_ref())
     }
 
     /// The file that JSON goes to.
     pub(crate) fn json_file(&self) -> Option<&Path> {
-        let path = self.json.as_ref()?.as_deref()?;
-        (path.as_os_str() != "-").then_some(path)
+        goes_to_file(self.json.as_ref())
     }
 }
 
@@ -346,17 +341,12 @@ pub(crate) struct JsonArg {
 impl JsonArg {
     /// Whether JSON goes to stdout, which nothing else may be written to then.
     pub(crate) fn on_stdout(&self) -> bool {
-        match &self.json {
-            Some(None) => true,
-            Some(Some(path)) => path.as_os_str() == "-",
-            None => false,
-        }
+        goes_to_stdout(self.json.as_ref())
     }
 
     /// The file that JSON goes to.
     pub(crate) fn file(&self) -> Option<&Path> {
-        let path = self.json.as_ref()?.as_deref()?;
-        (path.as_os_str() != "-").then_some(path)
+        goes_to_file(self.json.as_ref())
     }
 }
 
@@ -451,6 +441,17 @@ pub(crate) enum SamplerChoice {
 pub(crate) enum ThreadsByChoice {
     Name,
     Tid,
+}
+
+/// Whether `--json` means stdout: without a file, or with `-`.
+fn goes_to_stdout(json: Option<&Option<PathBuf>>) -> bool {
+    json.is_some_and(|path| path.as_ref().is_none_or(|path| path.as_os_str() == "-"))
+}
+
+/// The file that `--json` means.
+fn goes_to_file(json: Option<&Option<PathBuf>>) -> Option<&Path> {
+    let path = json?.as_deref()?;
+    (path.as_os_str() != "-").then_some(path)
 }
 
 fn seconds(text: &str) -> Result<std::time::Duration, String> {

@@ -1,13 +1,13 @@
 //! Measured costs with names: of functions, threads and fields.
 
 use hitm_model::{
-    CoLocated, Cost, Finding, Measure, NoCost, Progress, SourceFrame, Svma, ThreadCost, ThreadId,
-    Tid, Waiting, Word,
+    CoLocated, Cost, Finding, Measure, NoCost, Progress, Svma, ThreadCost, ThreadId, Tid, Waiting,
+    Word,
 };
 
 use super::cost::{By, Costs, Measured, ThreadMeasured, What, WhyNot};
 use super::waiting::Waits;
-use crate::binaries::{DebugInfos, ModuleId};
+use crate::binaries::DebugInfos;
 use crate::world::World;
 
 /// Gives a group's result its names. Words are called what the findings call them.
@@ -89,7 +89,7 @@ impl Names<'_, '_, '_> {
                 }),
                 address: at.map_or(Svma(0), |(_, svma)| svma),
                 throughout: *throughout,
-                frames: at.map_or_else(Vec::new, |at| self.frames(at)),
+                frames: at.map_or_else(Vec::new, |(module, at)| self.debug.frames(module, at)),
             },
             What::Word(word) => Progress::Word {
                 name: self.word(word),
@@ -106,19 +106,6 @@ impl Names<'_, '_, '_> {
             steady: by.assessment.steady,
             named: by.named.clone(),
         }
-    }
-
-    fn frames(&self, (module, svma): (ModuleId, Svma)) -> Vec<SourceFrame> {
-        let frames = self.debug.get(module).source_frames(svma);
-        if !frames.is_empty() {
-            return frames;
-        }
-        let symbol = self.debug.module(module).image.symbol_at(svma);
-        let frame = symbol.map(|symbol| SourceFrame {
-            function: symbol.name,
-            line: None,
-        });
-        frame.into_iter().collect()
     }
 
     fn word(&self, word: &Word) -> String {
@@ -145,7 +132,7 @@ impl Names<'_, '_, '_> {
                     Waits::Spins { share, at } => Waiting::Spins {
                         thread,
                         share: *share,
-                        frames: self.frames(*at),
+                        frames: self.debug.frames(at.0, at.1),
                     },
                     Waits::Sleeps { share, per_second } => Waiting::Sleeps {
                         thread,

@@ -1,14 +1,13 @@
 //! `hitm diff`: is it the code or the layout?
 
-use std::fs::File;
-use std::io::{self, BufWriter, Write as _};
+use std::io;
 
-use anyhow::Context as _;
 use hitm_analysis::diff::{DiffOptions, Side, diff as compare};
 use hitm_binary::image::ImageMachine;
 use hitm_model::{BuildDiff, Caveat};
 use hitm_report::{DiffTableOptions, diff_json, diff_table};
 
+use super::found;
 use super::static_binary::{StaticBinary, jobs, line_size};
 use crate::cli::{DiffArgs, DiffFailOn};
 use crate::exit_codes::Exit;
@@ -75,28 +74,14 @@ pub(crate) fn diff(args: &DiffArgs) -> anyhow::Result<Exit> {
 }
 
 fn show(found: &BuildDiff, args: &DiffArgs) -> anyhow::Result<()> {
-    if args.json.on_stdout() {
-        let mut out = BufWriter::new(io::stdout().lock());
-        diff_json(found, &mut out)?;
-        return Ok(out.flush()?);
-    }
-    if let Some(path) = args.json.file() {
-        let cannot = || {
-            format!(
-                "cannot write {} (give another place: --json=FILE)",
-                path.display()
-            )
-        };
-        let mut out = BufWriter::new(File::create(path).with_context(cannot)?);
-        diff_json(found, &mut out).with_context(cannot)?;
-        out.flush().with_context(cannot)?;
-    }
     let options = DiffTableOptions {
         color: true,
         width: output::width(&io::stdout()),
         top: (!args.all).then_some(args.top),
     };
-    let mut text = Vec::new();
-    diff_table(found, &options, &mut text)?;
-    Ok(anstream::stdout().lock().write_all(&text)?)
+    found::show(
+        &args.json,
+        |out| diff_json(found, out),
+        |text| diff_table(found, &options, text),
+    )
 }

@@ -1,16 +1,16 @@
 //! `hitm layout`: the lines and types of a binary.
 
-use std::fs::File;
 use std::io::{self, BufWriter, Write as _};
 use std::num::NonZeroUsize;
 
-use anyhow::{Context as _, bail};
+use anyhow::bail;
 use hitm_analysis::layout::{Found, MapOptions, find, line_map, lines_around, type_view};
 use hitm_binary::debug::{Catalog, CatalogEntry, DebugInfo};
 use hitm_binary::image::Image;
 use hitm_model::{LayoutReport, LineSize, TypeView};
 use hitm_report::{LayoutTableOptions, layout_json, layout_table, type_summary};
 
+use super::found;
 use super::static_binary::{StaticBinary, jobs, line_size};
 use crate::cli::{JsonArg, LayoutArgs};
 use crate::exit_codes::Exit;
@@ -202,30 +202,16 @@ impl<'i> Request<'_, 'i> {
 }
 
 fn show(report: &LayoutReport, args: &LayoutArgs) -> anyhow::Result<()> {
-    if args.json.on_stdout() {
-        let mut out = BufWriter::new(io::stdout().lock());
-        layout_json(report, &mut out)?;
-        return Ok(out.flush()?);
-    }
-    if let Some(path) = args.json.file() {
-        let cannot = || {
-            format!(
-                "cannot write {} (give another place: --json=FILE)",
-                path.display()
-            )
-        };
-        let mut out = BufWriter::new(File::create(path).with_context(cannot)?);
-        layout_json(report, &mut out).with_context(cannot)?;
-        out.flush().with_context(cannot)?;
-    }
     let options = LayoutTableOptions {
         color: true,
         width: output::width(&io::stdout()),
         top: (!args.all).then_some(args.top),
     };
-    let mut text = Vec::new();
-    layout_table(report, &options, &mut text)?;
-    Ok(anstream::stdout().lock().write_all(&text)?)
+    found::show(
+        &args.json,
+        |out| layout_json(report, out),
+        |text| layout_table(report, &options, text),
+    )
 }
 
 impl JsonArg {

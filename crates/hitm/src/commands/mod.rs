@@ -6,6 +6,7 @@ pub(crate) mod completions;
 pub(crate) mod demo;
 pub(crate) mod diff;
 pub(crate) mod doctor;
+mod found;
 mod interrupt;
 pub(crate) mod layout;
 mod planner;
