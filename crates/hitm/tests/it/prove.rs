@@ -65,7 +65,9 @@ fn check_layout(fixture: &Fixture, layout: Layout, wanted: &[ProofWanted]) {
     };
     for attempt in 1..=ATTEMPTS {
         let session = Session::new();
-        let proof = prove(&session, &program, &SHORT);
+        // Short windows may show too little of threads whose speed changes; the usual ones are to suffice.
+        let windows: &[&str] = if attempt == 1 { &SHORT } else { &[] };
+        let proof = prove(&session, &program, windows);
         if wanted.iter().any(|wanted| wanted.met(&proof.comparisons)) {
             return;
         }
@@ -73,8 +75,13 @@ fn check_layout(fixture: &Fixture, layout: Layout, wanted: &[ProofWanted]) {
             "wanted {wanted:?}, but {:#?}\nhitm said: {}",
             proof.comparisons, proof.outcome.stderr
         );
-        assert!(!proof.undisturbed, "{title}: {said}");
-        eprintln!("RETRY: {title}: attempt {attempt}: the machine was busy: {said}");
+        let short = attempt == 1
+            && !proof
+                .comparisons
+                .iter()
+                .any(|it| it.ratios().next().is_some());
+        assert!(short || !proof.undisturbed, "{title}: {said}");
+        eprintln!("RETRY: {title}: attempt {attempt}: the machine was busy, or no number: {said}");
     }
     skip!("{title}: this machine is too busy to measure");
 }
