@@ -1,0 +1,1 @@
+//! Workloads for [`doradd`], the deterministic parallel runtime: what the binaries `ycsb` and `tpcc` are made of.
