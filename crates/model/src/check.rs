@@ -294,7 +294,9 @@ impl CheckCaveat {
                 format!("{functions} functions have bytes that are no instructions; they were read up to there")
             }
             Self::Damaged { what } => format!("damaged: {what}; what could be read was used"),
-            Self::ForeignInstructions => "the instructions are not x86-64 ones and were not read".to_owned(),
+            Self::ForeignInstructions => "reading the instructions of this processor is not supported, only those of x86-64: who \
+                                          touches what is not known; types and the policy were checked"
+                .to_owned(),
             Self::Cut { what } => format!("{what}; what is behind that was not looked at"),
         }
     }

@@ -10,6 +10,7 @@
 //! | `r` and `s` write both | all threads use both: padding does not help |
 //! | `f` is a lock and who writes `g` holds it | a lock and the data it guards |
 //! | `g` is written by `r` in a loop and read by `s` | communication |
+//! | `g` is the guard of `f`, a static of a function | nothing: who reads the guard uses the variable |
 //!
 //! If several threads begin with one root, `r` and `s` may be the same: then the code tells two threads apart where a call
 //! executes either the access of `f` or that of `g`, or one instruction touches either.
@@ -74,6 +75,7 @@ const GUARDED: &str =
     "one is a lock and the other is what it guards: who takes the lock needs the data as well";
 const MESSAGE: &str =
     "one thread writes what another one reads: that is communication, wherever it is";
+const OWN_GUARD: &str = "one is the guard of the other: whoever reads the guard uses the variable as well, so that lines of their own would not help";
 const ALONE: &str = "one atomic that several threads change, with nothing beside it: true sharing, which padding cannot help";
 
 /// Judges all fields that share lines.
@@ -131,7 +133,13 @@ fn judge_line(
             let library = [f, g]
                 .iter()
                 .any(|field| facts.objects[field.object].library);
-            match pair(facts, either_or, f, g) {
+            let outcome = match pair(facts, either_or, f, g) {
+                Outcome::Suspicious(_) if is_own_guard(facts, f, g) => {
+                    Outcome::Explained(OWN_GUARD)
+                }
+                other => other,
+            };
+            match outcome {
                 Outcome::Suspicious(judged) => {
                     let confidence = if library {
                         Confidence::Low
@@ -200,6 +208,14 @@ fn judge_line(
             });
         }
     }
+}
+
+/// Whether one is a static of a function and the other one says whether that is initialised.
+fn is_own_guard(facts: &Facts, f: &Field, g: &Field) -> bool {
+    let name = |field: &Field| facts.objects[field.object].name.as_str();
+    [(f, g), (g, f)]
+        .iter()
+        .any(|(guard, variable)| name(guard).strip_prefix("guard of ") == Some(name(variable)))
 }
 
 /// The fields that pairs connect.

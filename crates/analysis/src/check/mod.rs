@@ -20,7 +20,7 @@ mod types;
 use std::num::NonZeroUsize;
 
 use hitm_binary::debug::DebugInfo;
-use hitm_binary::image::{DebugLevel, Image};
+use hitm_binary::image::{DebugLevel, Image, ImageMachine};
 use hitm_binary::program::Program;
 use hitm_model::{CheckCaveat, CheckReport, CheckTotals, LineSize};
 
@@ -57,7 +57,11 @@ pub fn check(image: &Image<'_>, path: &str, options: &CheckOptions<'_>) -> Check
     let mut caveats = Vec::new();
     let (program, debug) = std::thread::scope(|scope| {
         // The code needs no debug information: both are read at once.
-        let program = scope.spawn(|| Program::read(image, options.threads));
+        let program = scope.spawn(|| {
+            // Of another machine only types and places are known.
+            let read = image.machine() == ImageMachine::X86_64;
+            read.then(|| Program::read(image, options.threads))
+        });
         let debug = DebugInfo::load(image);
         let debug = debug.unwrap_or_else(|error| {
             caveats.push(CheckCaveat::Damaged {
@@ -67,7 +71,10 @@ pub fn check(image: &Image<'_>, path: &str, options: &CheckOptions<'_>) -> Check
         });
         // The longest part of the work on debug information.
         debug.prepare();
-        (program.join().unwrap_or_default(), debug)
+        (
+            program.join().unwrap_or_default().unwrap_or_default(),
+            debug,
+        )
     });
     caveats.extend(image.damage().map(|what| CheckCaveat::Damaged {
         what: what.to_owned(),
@@ -82,7 +89,9 @@ pub fn check(image: &Image<'_>, path: &str, options: &CheckOptions<'_>) -> Check
         DebugLevel::Stripped => caveats.extend([CheckCaveat::NoSymbols, CheckCaveat::NoTypes]),
         DebugLevel::Symbols | DebugLevel::LinesOnly => caveats.push(CheckCaveat::NoTypes),
     }
-    if !program.starts_threads() {
+    if image.machine() != ImageMachine::X86_64 {
+        caveats.push(CheckCaveat::ForeignInstructions);
+    } else if !program.starts_threads() {
         caveats.push(CheckCaveat::StartsNoThreads);
     }
     if program.unknown_starts() > 0 {

@@ -74,8 +74,8 @@ fn check_one(
         .bytes(&name)
         .map_err(anyhow::Error::msg)
         .with_context(|| format!("cannot read {shown} (give a program or a shared library)"))?;
-    let image = Image::parse(bytes).with_context(|| {
-        format!("cannot check {shown} (give an x86-64 program or shared library)")
+    let image = Image::parse_any_machine(bytes).with_context(|| {
+        format!("cannot check {shown} (give a 64-bit little-endian program or shared library)")
     })?;
     let mut damaged = None;
     let image = match files.debug_bytes(&name, &image) {
@@ -86,7 +86,7 @@ fn check_one(
                 damaged = Some(CheckCaveat::Damaged {
                     what: format!("separate debug file: {error}"),
                 });
-                Image::parse(bytes)?
+                Image::parse_any_machine(bytes)?
             }
         },
     };

@@ -4,6 +4,7 @@
 
 mod bad_input;
 mod check;
+mod check_rules;
 mod guardian;
 mod layout;
 mod live;

@@ -1,0 +1,80 @@
+//! What `hitm check` says of programs whose layout is fine as it is, and of files that it can read in part only.
+
+use std::path::PathBuf;
+
+use hitm_testkit::{CompileError, Language, compile_program, skip};
+
+use crate::session::Session;
+
+fn source(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("../testkit/fixtures/hazards/{name}"))
+}
+
+#[test]
+fn a_variable_beside_its_own_guard_is_explained_and_beside_another_guard_is_named() {
+    let session = Session::new();
+    let (mut explained, mut named) = (0, 0);
+    for pad in ["-DPAD=0", "-DPAD=1", "-DPAD=2", "-DPAD=3"] {
+        for other in [false, true] {
+            let flags: &[&str] = if other { &[pad, "-DOTHER"] } else { &[pad] };
+            let source = source("cpp_own_guard.cpp");
+            let program = match compile_program(Language::Cpp, &source, flags) {
+                Ok(built) => built.program.to_string_lossy().into_owned(),
+                Err(CompileError::NoCompiler(_)) => skip!("g++ is not installed"),
+                Err(error) => panic!("{error}"),
+            };
+            let said = session.hitm(["check", "--explain", &program]).stdout;
+            let finding = said.lines().find(|line| line.contains("  1. "));
+            match finding {
+                Some(finding) => {
+                    assert!(other && finding.contains("elsewhere"), "{said}");
+                    named += usize::from(finding.contains("guard of hits"));
+                }
+                None => explained += usize::from(said.contains("one is the guard of the other")),
+            }
+        }
+    }
+    assert!(explained > 0 && named > 0, "{explained}, {named}");
+}
+
+/// An ELF file of another machine: the code of one that there is, with another number in its head.
+#[test]
+fn of_another_machine_the_types_and_the_policy_are_checked() {
+    let session = Session::new();
+    let source = source("rs_two_atomics.rs");
+    let built = match compile_program(Language::Rust, &source, &[]) {
+        Ok(built) => built.program,
+        Err(CompileError::NoCompiler(_)) => skip!("rustc is not installed"),
+        Err(error) => panic!("{error}"),
+    };
+    let mut bytes = std::fs::read(built).unwrap();
+    bytes[18..20].copy_from_slice(&183u16.to_le_bytes());
+    let path = session.path("aarch64");
+    std::fs::write(&path, bytes).unwrap();
+    let path = path.to_string_lossy().into_owned();
+    let outcome = session.hitm(["check", "--json", &path]);
+    assert_eq!(outcome.status.code(), Some(0), "{}", outcome.stderr);
+    let document: serde_json::Value = serde_json::from_str(&outcome.stdout).unwrap();
+    let binary = &document["binaries"][0];
+    assert_eq!(binary["findings"].as_array().unwrap().len(), 0);
+    assert!(
+        outcome.stdout.contains("foreign-instructions"),
+        "{}",
+        outcome.stdout
+    );
+    let outcome = session.hitm(["check", "--all", &path]);
+    assert!(
+        outcome.stdout.contains("Stats.received") && outcome.stdout.contains("low confidence"),
+        "{}",
+        outcome.stdout
+    );
+    let policy = session.path("hitm.toml");
+    std::fs::write(
+        &policy,
+        "[[type]]\nname = \"Stats\"\nseparate = [\"received\", \"sent\"]\n",
+    )
+    .unwrap();
+    let outcome = session.hitm(["check", &path, "--policy", &policy.to_string_lossy()]);
+    assert_eq!(outcome.status.code(), Some(1), "{}", outcome.stdout);
+    assert!(outcome.stdout.contains("policy"), "{}", outcome.stdout);
+}
