@@ -1,0 +1,25 @@
+//! Experiments whose verdicts can be trusted: what to run next, and what the results say.
+//!
+//! Nothing here starts a program, reads a clock or prints: an [`Executor`] that the caller brings does the runs, so that
+//! all of it can be tried with simulated ones. The unit is a fresh run of a command; two runs next to each other are a
+//! pair; what counts is the logarithm of the ratio within a pair.
+
+#![forbid(unsafe_code)]
+
+mod holm;
+mod judge;
+mod looks;
+mod order;
+mod ratio;
+mod row;
+mod signed_rank;
+mod suite;
+mod trial;
+
+pub use holm::holm;
+pub use judge::{Better, Estimate, Outcome};
+pub use looks::{ERROR, Look, Looks};
+pub use ratio::{LogRatio, Range};
+pub use row::{Ended, Executor, Floor, Observer, Plan, Purpose, Row, Unusable, run};
+pub use suite::{Suspicious, Verdict, conclude};
+pub use trial::{Disturbed, Health, Pair, Seconds, Side, Trial};

@@ -1,0 +1,5 @@
+//! The experiment as its users see it: simulated machines in, verdicts out.
+
+mod endings;
+mod simulated;
+mod statistics;
