@@ -109,7 +109,9 @@ enum Bench {
     Overhead,
     /// The time to report on a recording of 480 thread-seconds.
     Report,
-    /// The time to read types, beside pahole, and to compare two builds.
+    /// Time and memory of `hitm check`, `layout` and `diff` on a large binary, beside the tools that read layouts.
+    Check,
+    /// The time to read types, beside pahole.
     Layout,
     /// The time `hitm run` adds to a command that does nothing.
     Startup,
@@ -170,6 +172,7 @@ pub(crate) fn run() -> Result<ExitCode> {
             Bench::Doradd => bench::doradd(runs),
             Bench::Overhead => bench::overhead(runs),
             Bench::Report => bench::report(runs),
+            Bench::Check => bench::check(runs),
             Bench::Layout => bench::layout(runs),
             Bench::Startup => bench::startup(runs),
             Bench::Counters => bench::counters(runs),

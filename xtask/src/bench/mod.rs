@@ -4,13 +4,18 @@
 //! Ratios of programs with threads mean something only where the threads ran side by side; each line says in how many
 //! of the runs they did. Absolute times are those of this machine.
 
+mod asked;
+mod check;
 mod counters;
 mod doradd;
 mod layout;
 mod overhead;
 mod report;
+mod resident;
+mod rivals;
 mod startup;
 
+pub(crate) use check::check;
 pub(crate) use counters::counters;
 pub(crate) use doradd::doradd;
 pub(crate) use layout::layout;
