@@ -20,6 +20,18 @@ pub trait BinarySource<'d> {
     fn debug_bytes(&self, path: &str, image: &Image<'d>) -> Option<&'d [u8]>;
 }
 
+/// Adds its separate debug file to the image of the file at `path`, if there is one that fits. Returns what is wrong with
+/// one that does not.
+pub fn add_debug_file<'d>(
+    source: &dyn BinarySource<'d>,
+    path: &str,
+    image: &mut Image<'d>,
+) -> Option<String> {
+    let separate = source.debug_bytes(path, image)?;
+    let error = image.add_debug(separate).err()?;
+    Some(format!("separate debug file: {error}"))
+}
+
 /// One binary.
 #[derive(Debug)]
 pub(crate) struct Module<'d> {
@@ -82,7 +94,7 @@ impl<'d, 's> Modules<'d, 's> {
                 return None;
             }
         };
-        let image = match Image::parse(bytes) {
+        let mut image = match Image::parse(bytes) {
             Ok(image) => image,
             Err(error) => {
                 self.caveats.extend(parse_caveat(path, &error));
@@ -101,17 +113,8 @@ impl<'d, 's> Modules<'d, 's> {
         };
         self.caveats
             .extend(image.damage().map(|what| damaged(what.to_owned())));
-        let image = match self.source.debug_bytes(path, &image) {
-            None => image,
-            Some(separate) => match image.with_debug(separate) {
-                Ok(image) => image,
-                Err(error) => {
-                    self.caveats
-                        .push(damaged(format!("separate debug file: {error}")));
-                    Image::parse(bytes).ok()?
-                }
-            },
-        };
+        let of_separate = add_debug_file(self.source, path, &mut image);
+        self.caveats.extend(of_separate.map(damaged));
         let id = ModuleId(u32::try_from(self.modules.len()).ok()?);
         self.modules.push(Module {
             path: path.to_owned(),

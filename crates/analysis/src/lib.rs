@@ -32,7 +32,7 @@ mod touch;
 mod world;
 
 pub use analyse::analyse;
-pub use binaries::BinarySource;
+pub use binaries::{BinarySource, add_debug_file};
 pub use gather::Recording;
 pub use judge::{ENOUGH_OCCASIONS, Judgement, SMALL_ONE_WAY_PART, SMALL_PART, judge};
 pub use meet::{Meeting, Meetings, Met, Running, Slot, meetings};

@@ -338,18 +338,6 @@ pub(crate) struct JsonArg {
     pub json: Option<Option<PathBuf>>,
 }
 
-impl JsonArg {
-    /// Whether JSON goes to stdout, which nothing else may be written to then.
-    pub(crate) fn on_stdout(&self) -> bool {
-        goes_to_stdout(self.json.as_ref())
-    }
-
-    /// The file that JSON goes to.
-    pub(crate) fn file(&self) -> Option<&Path> {
-        goes_to_file(self.json.as_ref())
-    }
-}
-
 #[derive(Debug, Args)]
 #[command(after_help = "\
 A finding is a precondition, not a measurement: its verdict is always `unproven`. Its confidence says how sure it is that
@@ -393,12 +381,12 @@ pub(crate) struct CheckArgs {
     #[arg(long)]
     pub explain: bool,
 
-    /// Write JSON: to FILE, or without one or with `-` to stdout, instead of the table.
-    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, conflicts_with_all = ["sarif", "github"])]
+    /// Write JSON: to FILE beside the table, or without one or with `-` to stdout instead of it.
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true)]
     pub json: Option<Option<PathBuf>>,
 
-    /// Write SARIF 2.1.0: to FILE, or without one or with `-` to stdout, instead of the table.
-    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, conflicts_with = "github")]
+    /// Write SARIF 2.1.0: to FILE beside the table, or without one or with `-` to stdout instead of it.
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true)]
     pub sarif: Option<Option<PathBuf>>,
 
     /// Print annotations for the log of a GitHub action, instead of the table.

@@ -18,6 +18,10 @@ pub struct CheckReport {
     pub build_id: Option<BuildId>,
     /// The line size it was judged by.
     pub line_size: LineSize,
+    /// The policy that it was checked by, as its path.
+    pub policy: Option<String>,
+    /// The baseline that it was compared with, as its path.
+    pub baseline: Option<String>,
     /// Where threads begin, the main thread first.
     pub threads: Vec<ThreadRoot>,
     /// Most certain first; with those that are not shown by default.

@@ -19,8 +19,8 @@ mod table;
 mod words;
 
 pub use check::{
-    CHECK_JSON_VERSION, CheckFailOn, CheckTableOptions, check_gate, check_json, check_json_schema,
-    check_table, github, sarif,
+    CHECK_JSON_VERSION, CheckFailOn, CheckTableOptions, SourceTree, cannot_check, check_gate,
+    check_json, check_json_schema, check_table, github, sarif,
 };
 pub use diff::{DIFF_JSON_VERSION, DiffTableOptions, diff_json, diff_json_schema, diff_table};
 pub use error::Error;

@@ -18,6 +18,7 @@ mod present;
 mod types;
 
 use std::num::NonZeroUsize;
+use std::panic::resume_unwind;
 
 use hitm_binary::debug::DebugInfo;
 use hitm_binary::image::{DebugLevel, Image, ImageMachine};
@@ -71,10 +72,9 @@ pub fn check(image: &Image<'_>, path: &str, options: &CheckOptions<'_>) -> Check
         });
         // The longest part of the work on debug information.
         debug.prepare();
-        (
-            program.join().unwrap_or_default().unwrap_or_default(),
-            debug,
-        )
+        // Half of an answer would pass for a whole one: a fault of ours ends the check.
+        let program = program.join().unwrap_or_else(|fault| resume_unwind(fault));
+        (program.unwrap_or_default(), debug)
     });
     caveats.extend(image.damage().map(|what| CheckCaveat::Damaged {
         what: what.to_owned(),
@@ -133,6 +133,8 @@ pub fn check(image: &Image<'_>, path: &str, options: &CheckOptions<'_>) -> Check
         binary: path.to_owned(),
         build_id: image.build_id(),
         line_size: options.line,
+        policy: options.policy.map(|policy| policy.path().to_owned()),
+        baseline: None,
         threads: presenter.threads(),
         findings,
         violations,

@@ -12,6 +12,7 @@ use super::present::fingerprint;
 /// What a project asks of its layout.
 #[derive(Clone, Debug, Default)]
 pub struct Policy {
+    path: String,
     file: File,
     text: String,
 }
@@ -80,11 +81,11 @@ struct Allow {
 }
 
 impl Policy {
-    /// Reads the text of a policy.
+    /// Reads the text of the policy at `path`, which is only its name here.
     ///
     /// # Errors
     /// If it is no TOML, has a key that is not known, or lacks one.
-    pub fn parse(text: &str) -> Result<Self, PolicyError> {
+    pub fn parse(path: &str, text: &str) -> Result<Self, PolicyError> {
         let line_of = |at: usize| {
             text.get(..at)
                 .map_or(1, |before| before.matches('\n').count() as u32 + 1)
@@ -127,9 +128,16 @@ impl Policy {
             }
         }
         Ok(Self {
+            path: path.to_owned(),
             file,
             text: text.to_owned(),
         })
+    }
+
+    /// Where it is, as it was given.
+    #[must_use]
+    pub fn path(&self) -> &str {
+        &self.path
     }
 
     fn line_of<T>(&self, of: &Spanned<T>) -> u32 {

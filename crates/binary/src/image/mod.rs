@@ -159,8 +159,8 @@ impl<'d> Image<'d> {
     /// none.
     ///
     /// # Errors
-    /// If it is not a readable ELF file, or its build-id is not the binary's.
-    pub fn with_debug(self, separate: &'d [u8]) -> Result<Self, BinaryError> {
+    /// If it is not a readable ELF file, or its build-id is not the binary's. The image stays what it was then.
+    pub fn add_debug(&mut self, separate: &'d [u8]) -> Result<(), BinaryError> {
         let debug = Elf::parse_any_machine(separate)?;
         let (expected, found) = (self.elf.build_id(), debug.build_id());
         if expected.is_none() || expected != found {
@@ -170,13 +170,11 @@ impl<'d> Image<'d> {
                 found: owned(found),
             });
         }
-        Ok(Self {
-            separate: Some(debug),
-            symbols: OnceLock::new(),
-            inflated: OnceLock::new(),
-            level: OnceLock::new(),
-            ..self
-        })
+        self.separate = Some(debug);
+        self.symbols = OnceLock::new();
+        self.inflated = OnceLock::new();
+        self.level = OnceLock::new();
+        Ok(())
     }
 
     /// Which part of the file could not be read, if any.

@@ -1,6 +1,7 @@
 //! Reads all functions of a file, several at a time.
 
 use std::num::NonZeroUsize;
+use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use hitm_model::{Svma, SvmaRange};
@@ -28,8 +29,6 @@ pub struct Program {
 
 impl Program {
     /// Reads the code with so many threads.
-    ///
-    /// A thread panics only where the reader itself is wrong; what it read is missing then.
     #[must_use]
     pub fn read(image: &Image<'_>, threads: NonZeroUsize) -> Self {
         let view = View::new(image);
@@ -142,7 +141,7 @@ fn read_all(view: &View<'_, '_>, threads: NonZeroUsize) -> Vec<FunctionCode> {
         let others: Vec<_> = (1..threads.get()).map(|_| scope.spawn(work)).collect();
         let mut all = work();
         for other in others {
-            all.extend(other.join().unwrap_or_default());
+            all.extend(other.join().unwrap_or_else(|fault| resume_unwind(fault)));
         }
         all
     });

@@ -7,7 +7,7 @@ use hitm_binary::image::ImageMachine;
 use hitm_model::{BuildDiff, Caveat};
 use hitm_report::{DiffTableOptions, diff_json, diff_table};
 
-use super::found;
+use super::found::{self, To};
 use super::static_binary::{StaticBinary, jobs, line_size};
 use crate::cli::{DiffArgs, DiffFailOn};
 use crate::exit_codes::Exit;
@@ -80,7 +80,7 @@ fn show(found: &BuildDiff, args: &DiffArgs) -> anyhow::Result<()> {
         top: (!args.all).then_some(args.top),
     };
     found::show(
-        &args.json,
+        To::of(args.json.json.as_ref()),
         |out| diff_json(found, out),
         |text| diff_table(found, &options, text),
     )

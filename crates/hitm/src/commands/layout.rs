@@ -10,7 +10,7 @@ use hitm_binary::image::Image;
 use hitm_model::{LayoutReport, LineSize, TypeView};
 use hitm_report::{LayoutTableOptions, layout_json, layout_table, type_summary};
 
-use super::found;
+use super::found::{self, To};
 use super::static_binary::{StaticBinary, jobs, line_size};
 use crate::cli::{JsonArg, LayoutArgs};
 use crate::exit_codes::Exit;
@@ -208,7 +208,7 @@ fn show(report: &LayoutReport, args: &LayoutArgs) -> anyhow::Result<()> {
         top: (!args.all).then_some(args.top),
     };
     found::show(
-        &args.json,
+        To::of(args.json.json.as_ref()),
         |out| layout_json(report, out),
         |text| layout_table(report, &options, text),
     )

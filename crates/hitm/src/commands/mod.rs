@@ -1,6 +1,7 @@
 //! What each command does.
 
 pub(crate) mod attach;
+mod baseline;
 pub(crate) mod check;
 pub(crate) mod completions;
 pub(crate) mod demo;
@@ -12,6 +13,7 @@ pub(crate) mod layout;
 mod planner;
 mod progress;
 pub(crate) mod prove;
+mod replace;
 pub(crate) mod report;
 pub(crate) mod run;
 mod show;

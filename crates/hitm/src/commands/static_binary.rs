@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 use std::path::Path;
 
 use anyhow::Context as _;
-use hitm_analysis::BinarySource as _;
+use hitm_analysis::{BinarySource as _, add_debug_file};
 use hitm_binary::debug::Catalog;
 use hitm_binary::image::{DebugLevel, Image};
 use hitm_collect::machine::{SystemFiles, line_sizes};
@@ -28,20 +28,9 @@ impl StaticBinary {
             .bytes(&shown)
             .map_err(anyhow::Error::msg)
             .with_context(|| format!("cannot open {shown}"))?;
-        let parse =
-            || Image::parse_any_machine(bytes).with_context(|| format!("cannot read {shown}"));
-        let mut damage = None;
-        let image = parse()?;
-        let image = match files.debug_bytes(&shown, &image) {
-            None => image,
-            Some(separate) => match image.with_debug(separate) {
-                Ok(image) => image,
-                Err(error) => {
-                    damage = Some(format!("separate debug file: {error}"));
-                    parse()?
-                }
-            },
-        };
+        let mut image =
+            Image::parse_any_machine(bytes).with_context(|| format!("cannot read {shown}"))?;
+        let damage = add_debug_file(&files, &shown, &mut image);
         Ok(Self {
             path: shown,
             image,
@@ -56,6 +45,11 @@ impl StaticBinary {
     /// Its types; `None` without debug information.
     pub(crate) fn catalog(&self) -> anyhow::Result<Option<Catalog<'_>>> {
         Catalog::new(&self.image).with_context(|| format!("cannot read {}", self.path))
+    }
+
+    /// What is wrong with its separate debug file.
+    pub(crate) fn damage(&self) -> Option<&str> {
+        self.damage.as_deref()
     }
 
     /// Its file name.

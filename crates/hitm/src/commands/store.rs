@@ -1,12 +1,12 @@
 //! The file that a recording goes to.
 
-use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 
+use super::replace::{behind_links, with_suffix};
 use crate::load::RecordingFile;
 
 /// A recording's file, which takes its name when the first events are written.
@@ -101,27 +101,6 @@ impl Drop for NewRecording {
             let _ = fs::remove_file(&self.unnamed);
         }
     }
-}
-
-/// The file that a path means: a link stays, and what it leads to is replaced.
-fn behind_links(path: &Path) -> PathBuf {
-    const MOST_LINKS: usize = 40;
-    let mut path = path.to_owned();
-    for _ in 0..MOST_LINKS {
-        let Ok(target) = fs::read_link(&path) else {
-            break;
-        };
-        path = path
-            .parent()
-            .map_or_else(|| target.clone(), |folder| folder.join(&target));
-    }
-    path
-}
-
-fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
-    let mut name = OsString::from(path);
-    name.push(suffix);
-    PathBuf::from(name)
 }
 
 #[cfg(test)]

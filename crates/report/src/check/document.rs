@@ -28,6 +28,10 @@ struct Binary {
     build_id: Option<String>,
     /// The line size that it was judged by, in bytes.
     line_size: u32,
+    /// The policy that it was checked by, as its path; `null` without one.
+    policy: Option<String>,
+    /// The baseline that it was compared with, as its path; `null` without one.
+    baseline: Option<String>,
     /// Where threads begin.
     threads: Vec<Thread>,
     /// Preconditions of false sharing, the most certain first.
@@ -200,6 +204,8 @@ fn binary(report: &CheckReport, least: Confidence) -> Binary {
         path: report.binary.clone(),
         build_id: report.build_id.as_ref().map(ToString::to_string),
         line_size: report.line_size.bytes(),
+        policy: report.policy.clone(),
+        baseline: report.baseline.clone(),
         threads: report
             .threads
             .iter()

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use hitm_model::{CheckReport, Confidence};
+use hitm_model::{CheckCaveat, CheckReport, Confidence};
 
 /// What makes a build fail.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -34,6 +34,25 @@ pub fn check_gate(reports: &[CheckReport], fail_on: CheckFailOn) -> bool {
         CheckFailOn::Policy => violated,
         CheckFailOn::Confidence(least) => violated || found(least),
     }
+}
+
+/// Why findings cannot make a build fail, if there is nothing to judge by: a gate fails closed.
+#[must_use]
+pub fn cannot_check(reports: &[CheckReport], fail_on: CheckFailOn) -> Option<String> {
+    if !matches!(fail_on, CheckFailOn::Confidence(_)) {
+        return None;
+    }
+    let blind = reports.iter().find(|report| report.totals.functions == 0)?;
+    let foreign = blind.caveats.contains(&CheckCaveat::ForeignInstructions);
+    let why = match foreign {
+        true => {
+            "is not for x86-64, and its instructions were not read; --fail-on policy checks the layout alone"
+        }
+        false => {
+            "has no function that could be found; check what the linker wrote, before it is stripped"
+        }
+    };
+    Some(format!("{} {why}", blind.binary))
 }
 
 impl FromStr for CheckFailOn {

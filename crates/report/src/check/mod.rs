@@ -3,18 +3,20 @@
 mod document;
 mod gate;
 mod github;
+mod places;
 mod sarif;
 mod table;
 
 use std::io::{self, Write};
 
-use hitm_model::{CheckReport, Confidence};
+use hitm_model::{CheckReport, Confidence, Party, SourceLine, StaticFinding};
 use schemars::generate::SchemaSettings;
 
 use document::Document;
 
-pub use gate::{CheckFailOn, check_gate};
+pub use gate::{CheckFailOn, cannot_check, check_gate};
 pub use github::github;
+pub use places::SourceTree;
 pub use sarif::sarif;
 pub use table::{CheckTableOptions, check_table};
 
@@ -49,8 +51,25 @@ fn command(report: &CheckReport) -> String {
     format!("hitm run -- {}", hitm_model::shell_word(&report.binary))
 }
 
+/// Where a party is in the source: where it is declared, else where it is touched.
+fn place_of(party: &Party) -> Option<&SourceLine> {
+    let touched = party.touched_by.iter().find_map(|it| it.source.as_ref());
+    party.declared.as_ref().or(touched)
+}
+
+/// The party at whose place a finding is shown: the first that is in the project's own sources, else in any.
+fn shown_first(finding: &StaticFinding, tree: &SourceTree) -> usize {
+    let places = || finding.parties.iter().map(place_of);
+    let own =
+        |place: Option<&SourceLine>| place.is_some_and(|place| tree.source(&place.file).is_some());
+    let first = places().position(own);
+    first
+        .or_else(|| places().position(|place| place.is_some()))
+        .unwrap_or(0)
+}
+
 /// A finding in one line.
-fn headline(finding: &hitm_model::StaticFinding) -> String {
+fn headline(finding: &StaticFinding) -> String {
     let mut names: Vec<&str> = finding
         .parties
         .iter()

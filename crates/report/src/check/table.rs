@@ -49,7 +49,7 @@ pub fn check_table(
             "[[{}]] at line {} of the policy: {}{known}",
             violation.table, violation.policy_line, violation.what
         );
-        page.paragraph(&[span(BAD, "policy")], TEXT, &[plain(text)])?;
+        page.paragraph(&[span(BAD, "violated")], TEXT, &[plain(text)])?;
     }
     if !report.violations.is_empty() {
         page.blank()?;
@@ -84,6 +84,12 @@ fn head(page: &mut Page<'_>, report: &CheckReport) -> io::Result<()> {
             )),
         ],
     )?;
+    let files = [("policy", &report.policy), ("baseline", &report.baseline)];
+    for (what, path) in files {
+        if let Some(path) = path {
+            page.paragraph(&[span(DIM, what)], TEXT, &[plain(path)])?;
+        }
+    }
     for caveat in &report.caveats {
         page.paragraph(&[span(WARN, "note")], TEXT, &[plain(caveat.text())])?;
     }

@@ -1,10 +1,12 @@
 //! Reports of `hitm check`: the schema file, and what is valid by it.
 
 use hitm_model::{
-    AccessKind, AccessKinds, CheckReport, CheckTotals, Confidence, Fix, LineSize, Party,
-    SourceLine, StaticFinding, StaticRule, Svma, ThreadRoot, Toucher, Violation,
+    AccessKind, AccessKinds, CheckCaveat, CheckReport, CheckTotals, Confidence, Fix, LineSize,
+    Party, SourceLine, StaticFinding, StaticRule, Svma, ThreadRoot, Toucher, Violation,
 };
-use hitm_report::{CheckFailOn, check_gate, check_json, check_json_schema, github, sarif};
+use hitm_report::{
+    CheckFailOn, SourceTree, cannot_check, check_gate, check_json, check_json_schema, github,
+};
 use serde_json::Value;
 
 fn party(name: &str, offset: u64) -> Party {
@@ -30,11 +32,13 @@ fn party(name: &str, offset: u64) -> Party {
     }
 }
 
-fn report() -> CheckReport {
+pub(crate) fn report() -> CheckReport {
     CheckReport {
         binary: "./prog".to_owned(),
         build_id: None,
         line_size: LineSize::ASSUMED,
+        policy: Some("hitm.toml".to_owned()),
+        baseline: None,
         threads: vec![ThreadRoot {
             name: "main".to_owned(),
             many: false,
@@ -89,41 +93,61 @@ fn the_schema_file_is_in_step_and_documents_are_valid_by_it() {
     assert!(validator.is_valid(&document), "{document:#}");
 }
 
-/// The rules of SARIF 2.1.0 that its consumers reject a log by; the whole schema is not in this repository.
-#[test]
-fn sarif_has_what_the_format_requires() {
-    let mut out = Vec::new();
-    sarif(&[report()], Confidence::Low, &mut out).unwrap();
-    let log: Value = serde_json::from_slice(&out).unwrap();
-    assert_eq!(log["version"], "2.1.0");
-    let run = &log["runs"][0];
-    let rules: Vec<&Value> = run["tool"]["driver"]["rules"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|it| &it["id"])
-        .collect();
-    let results = run["results"].as_array().unwrap();
-    assert_eq!(results.len(), 2);
-    for result in results {
-        assert!(rules.contains(&&result["ruleId"]));
-        assert!(["none", "note", "warning", "error"].contains(&result["level"].as_str().unwrap()));
-        assert!(result["message"]["text"].is_string());
-        assert!(result["partialFingerprints"]["hitm/v1"].is_string());
-        let uri = &result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"];
-        assert!(!uri.as_str().unwrap().contains(' '));
+pub(crate) fn tree() -> SourceTree {
+    SourceTree {
+        root: "/work/project".to_owned(),
+        typed_in: "/work/project/build".to_owned(),
     }
 }
 
 #[test]
 fn annotations_are_one_line_each() {
+    let mut report = report();
+    report.caveats.push(CheckCaveat::NoTypes);
+    report.findings[0].parties[0].declared = Some(SourceLine {
+        file: "/usr/include/stdio.h".to_owned(),
+        line: 1,
+    });
     let mut out = Vec::new();
-    github(&[report()], Confidence::Medium, &mut out).unwrap();
+    github(&[report.clone()], Confidence::Medium, &tree(), &mut out).unwrap();
     let text = String::from_utf8(out).unwrap();
+    let begins = [
+        "::notice title=hitm%3A no-types::./prog: no debug information",
+        "::error file=build/hitm.toml,line=3,title=hitm%3A [[isolate]]::a is not alone",
+        "::warning file=src/a b.c,line=7,title=hitm%3A globals-share-line::a and b share a line",
+        "hitm check ./prog: 1 violation of hitm.toml, 1 finding of medium confidence or more",
+    ];
     let lines: Vec<&str> = text.lines().collect();
-    assert_eq!(lines.len(), 2);
-    assert!(lines[0].starts_with("::error title=hitm%3A [[isolate]]::"));
-    assert!(lines[1].starts_with("::warning file=src/a b.c,line=7,title="));
+    assert_eq!(lines.len(), begins.len(), "{text}");
+    for (line, begin) in lines.iter().zip(begins) {
+        assert!(line.starts_with(begin), "{line}");
+    }
+
+    report.violations[0].known = true;
+    report.findings[0].allowed = Some("a reason".to_owned());
+    report.caveats.clear();
+    let mut out = Vec::new();
+    github(&[report], Confidence::Medium, &tree(), &mut out).unwrap();
+    assert_eq!(
+        String::from_utf8(out).unwrap(),
+        "hitm check ./prog: 0 violations of hitm.toml, 0 findings of medium confidence or more\n"
+    );
+}
+
+#[test]
+fn what_there_is_nothing_to_judge_by_does_not_pass() {
+    let mut report = report();
+    report.totals.functions = 0;
+    let low = CheckFailOn::Confidence(Confidence::Low);
+    let why = cannot_check(&[report.clone()], low).unwrap();
+    assert!(why.contains("./prog has no function"), "{why}");
+    report.caveats.push(CheckCaveat::ForeignInstructions);
+    let why = cannot_check(&[report.clone()], low).unwrap();
+    assert!(why.contains("x86-64"), "{why}");
+    // The policy needs no instructions.
+    assert_eq!(cannot_check(&[report.clone()], CheckFailOn::Policy), None);
+    report.totals.functions = 1;
+    assert_eq!(cannot_check(&[report], low), None);
 }
 
 #[test]

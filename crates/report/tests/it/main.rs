@@ -8,6 +8,7 @@ mod gate;
 mod json;
 mod layout;
 mod reports;
+mod sarif;
 mod table;
 mod table_120;
 mod table_80;
