@@ -1,9 +1,15 @@
 //! Workloads for [`doradd`], the deterministic parallel runtime: what the binaries `ycsb` and `tpcc` are made of.
 //!
-//! - [`log`]: files and streams of transactions over ten rows each, in the format that docs/doradd-log.md describes.
-//! - [`ycsb`]: the state machine that executes them, with bodies whose order shows in the result, and generators of logs.
+//! - [`log`]: files and streams of transactions, in the format that docs/doradd-log.md describes.
+//! - [`ycsb`]: transactions over ten rows, with bodies whose order shows in the result, and generators of them.
 //! - [`request`]: what goes through the runtime, a transaction with a tag for whoever waits for its end.
+//! - [`run`]: a log executed by a schedule of arrivals, measured, and compared with the serial oracle.
+//! - [`memory`]: whether a table fits.
+//! - [`front`]: what the binaries share: options, output, exit codes. It alone prints.
 
+pub mod front;
 pub mod log;
+pub mod memory;
 pub mod request;
+pub mod run;
 pub mod ycsb;

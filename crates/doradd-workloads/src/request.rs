@@ -3,6 +3,8 @@
 //! The same state machine serves a log that is replayed to measure latencies, a server that owes its clients replies,
 //! and tests: they differ in the tag they give each transaction and in the [`Sink`] that is told of its end.
 
+use std::sync::Arc;
+
 use doradd::Sequence;
 
 /// A transaction of any kind, and a tag that comes back when its body has ended.
@@ -46,6 +48,13 @@ pub trait Sink<T>: Sync {
 impl<T> Sink<T> for () {
     #[inline]
     fn ended(&self, _: &T, _: Sequence, _: Outcome) {}
+}
+
+impl<T, S: Sink<T> + Send> Sink<T> for Arc<S> {
+    #[inline]
+    fn ended(&self, tag: &T, sequence: Sequence, outcome: Outcome) {
+        S::ended(self, tag, sequence, outcome);
+    }
 }
 
 /// How a body ended: the same in every run.

@@ -5,6 +5,7 @@ use std::io;
 
 use thiserror::Error;
 
+use crate::log::HEADER_BYTES;
 use crate::log::record::{KEYS, RECORD_BYTES, Rows};
 
 /// A record's place in its log, from 0.
@@ -80,7 +81,13 @@ pub enum LogError {
         /// Which one.
         number: RecordNumber,
         /// What is wrong with it.
-        #[source]
         fault: RecordFault,
     },
+}
+
+impl LogError {
+    pub(crate) fn trailing(count: u32) -> Self {
+        let at = HEADER_BYTES as u64 + u64::from(count) * RECORD_BYTES as u64;
+        Self::Trailing { count, at }
+    }
 }

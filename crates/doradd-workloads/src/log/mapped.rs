@@ -5,22 +5,28 @@
 //! [`LogWriter`](crate::log::LogWriter), so only other tools can do that.
 
 use std::fs::File;
+use std::marker::PhantomData;
 use std::path::Path;
 
 use memmap2::{Advice, Mmap};
 
 use crate::log::HEADER_BYTES;
+use crate::log::entry::Entry;
 use crate::log::error::{LogError, RecordNumber};
-use crate::log::record::{RECORD_BYTES, Record, Rows, Transaction};
+use crate::log::record::{RECORD_BYTES, Record, Transaction};
+
+/// A log of transactions over ten rows.
+pub type MappedLog = Mapped<Transaction>;
 
 /// A whole log whose records are all right.
 #[derive(Debug)]
-pub struct MappedLog {
+pub struct Mapped<E> {
     bytes: Mmap,
+    entry: PhantomData<fn() -> E>,
 }
 
-impl MappedLog {
-    /// Maps a log and checks every record, for a table of so many rows.
+impl<E: Entry> Mapped<E> {
+    /// Maps a log and checks every record.
     ///
     /// # Errors
     /// If the file cannot be mapped, is shorter or longer than its header says, or a record is wrong.
@@ -28,7 +34,7 @@ impl MappedLog {
         unsafe_code,
         reason = "mapping a file is the one unsafe step of reading it in place"
     )]
-    pub fn open(path: &Path, rows: Rows) -> Result<Self, LogError> {
+    pub fn open(path: &Path, bounds: E::Bounds) -> Result<Self, LogError> {
         let file = File::open(path)?;
         let length = file.metadata()?.len();
         if length < HEADER_BYTES as u64 {
@@ -39,8 +45,11 @@ impl MappedLog {
         let bytes = unsafe { Mmap::map(&file)? };
         // A hint; without it reading is only slower.
         let _ = bytes.advise(Advice::Sequential);
-        check(&bytes, rows)?;
-        Ok(Self { bytes })
+        check::<E>(&bytes, bounds)?;
+        Ok(Self {
+            bytes,
+            entry: PhantomData,
+        })
     }
 
     /// How many transactions there are.
@@ -57,8 +66,11 @@ impl MappedLog {
 
     /// All transactions, in their order.
     #[must_use]
-    pub fn transactions(&self) -> Transactions<'_> {
-        Transactions(self.records().iter())
+    pub fn entries(&self) -> Entries<'_, E> {
+        Entries {
+            records: self.records().iter(),
+            entry: PhantomData,
+        }
     }
 
     fn records(&self) -> &[Record] {
@@ -68,27 +80,27 @@ impl MappedLog {
 
 /// The transactions of a log.
 #[derive(Clone, Debug)]
-pub struct Transactions<'a>(std::slice::Iter<'a, Record>);
+pub struct Entries<'a, E> {
+    records: std::slice::Iter<'a, Record>,
+    entry: PhantomData<fn() -> E>,
+}
 
-impl Iterator for Transactions<'_> {
-    type Item = Transaction;
+impl<E: Entry> Iterator for Entries<'_, E> {
+    type Item = E;
 
     #[inline]
-    fn next(&mut self) -> Option<Transaction> {
+    fn next(&mut self) -> Option<E> {
         // Checked when the log was opened; a file that has become wrong since ends here.
-        Transaction::decode(self.0.next()?).ok()
+        E::decode(self.records.next()?)
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
-        self.0.size_hint()
+        self.records.size_hint()
     }
 }
 
-/// Whether these bytes are a log for a table of so many rows.
-///
-/// # Errors
-/// With the first thing that is wrong.
-pub(crate) fn check(bytes: &[u8], rows: Rows) -> Result<(), LogError> {
+/// Whether these bytes are a log that stays within the bounds.
+fn check<E: Entry>(bytes: &[u8], bounds: E::Bounds) -> Result<(), LogError> {
     let length = bytes.len() as u64;
     let Some((header, rest)) = bytes.split_first_chunk::<HEADER_BYTES>() else {
         return Err(LogError::NoHeader { bytes: length });
@@ -105,13 +117,10 @@ pub(crate) fn check(bytes: &[u8], rows: Rows) -> Result<(), LogError> {
         });
     }
     if there > u64::from(count) || !cut_off.is_empty() {
-        let at = HEADER_BYTES as u64 + u64::from(count) * RECORD_BYTES as u64;
-        return Err(LogError::Trailing { count, at });
+        return Err(LogError::trailing(count));
     }
     for (number, record) in (0..).map(RecordNumber).zip(records) {
-        Transaction::decode(record)
-            .and_then(|transaction| transaction.check(rows))
-            .map_err(|fault| LogError::Record { number, fault })?;
+        E::checked(record, bounds).map_err(|fault| LogError::Record { number, fault })?;
     }
     Ok(())
 }

@@ -63,6 +63,14 @@ impl Transaction {
         Ok(Self { keys, writes })
     }
 
+    /// A transaction that writes no rows but its own, whatever other bits are set.
+    pub(crate) fn of(keys: [u32; KEYS], writes: u16) -> Self {
+        Self {
+            keys,
+            writes: writes & ALL_KEYS,
+        }
+    }
+
     /// The rows, in the order in which the transaction works on them.
     #[must_use]
     pub fn keys(&self) -> &[u32; KEYS] {

@@ -10,6 +10,7 @@ use doradd::{Access, Acquired, App, Ctx, OnPanic, Sequence, StateDigest, Table};
 
 use crate::log::{KEYS, Rows, Transaction};
 use crate::request::{Outcome, Request, Sink};
+use crate::run::Machine;
 use crate::ycsb::row::{Row, fold};
 
 /// A table of rows of `WORDS` words, and who is told of the ends of transactions.
@@ -48,7 +49,7 @@ impl<T, S, const WORDS: usize> Ycsb<T, S, WORDS> {
     /// A table as it is in the beginning.
     ///
     /// # Panics
-    /// If memory cannot have that many rows.
+    /// If memory cannot have that many rows; [`crate::memory`] tells beforehand.
     pub fn new(rows: Rows, sink: S) -> Self {
         let rows = usize::try_from(rows.0).unwrap_or(usize::MAX);
         Self {
@@ -65,6 +66,13 @@ impl<T, S, const WORDS: usize> Ycsb<T, S, WORDS> {
     pub fn panicking(mut self, panics: Panics) -> Self {
         self.panics = Some(panics);
         self
+    }
+
+    /// Memory that a table takes, in bytes: its rows, and a word each for the runtime.
+    #[must_use]
+    pub fn bytes(rows: Rows) -> u64 {
+        let each = size_of::<Row<WORDS>>() as u64 + 8;
+        rows.0.saturating_mul(each)
     }
 
     /// How many rows there are.
@@ -139,6 +147,20 @@ where
 
     fn on_panic(&self) -> OnPanic {
         self.panics.map_or(OnPanic::Continue, |panics| panics.then)
+    }
+}
+
+impl<T, S, const WORDS: usize> Machine for Ycsb<T, S, WORDS>
+where
+    T: Send,
+    S: Sink<T>,
+{
+    fn digest(&self) -> StateDigest {
+        self.state_digest()
+    }
+
+    fn restart(&mut self) {
+        self.reset();
     }
 }
 

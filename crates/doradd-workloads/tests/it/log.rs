@@ -141,7 +141,7 @@ fn a_log_replaces_an_older_one_at_once_and_keeps_a_link() {
     writer.push(&transaction(3).encode()).unwrap();
     writer.finish().unwrap();
     let log = MappedLog::open(&path, ROWS).unwrap();
-    assert!(log.transactions().eq([transaction(2), transaction(3)]));
+    assert!(log.entries().eq([transaction(2), transaction(3)]));
     assert!(link.is_symlink());
 }
 
@@ -185,7 +185,7 @@ proptest! {
         write(&path, &transactions);
         prop_assert_eq!(fs::metadata(&path).unwrap().len(), 4 + 128 * transactions.len() as u64);
         let log = MappedLog::open(&path, Rows(1 << 32)).unwrap();
-        prop_assert!(log.transactions().eq(transactions));
+        prop_assert!(log.entries().eq(transactions));
     }
 
     /// Whatever is changed: it is a log of as many transactions, all of the table's rows, or it is refused.
@@ -197,8 +197,8 @@ proptest! {
         bytes.resize(length.max(at + 1), 0);
         if let Ok(log) = MappedLog::open(&in_a_file(&dir, &bytes), ROWS) {
             prop_assert_eq!(log.len() as usize * RECORD_BYTES + 4, bytes.len());
-            prop_assert_eq!(log.transactions().count() as u64, log.len());
-            prop_assert!(log.transactions().all(|transaction| transaction.check(ROWS).is_ok()));
+            prop_assert_eq!(log.entries().count() as u64, log.len());
+            prop_assert!(log.entries().all(|transaction| transaction.check(ROWS).is_ok()));
         }
     }
 }

@@ -1,0 +1,16 @@
+//! What the binaries share: options, output, exit codes. The rest of the crate prints nothing and reads no arguments.
+
+mod exit;
+pub mod generate;
+mod json;
+mod options;
+mod progress;
+mod session;
+mod source;
+mod text;
+
+pub use exit::{Exit, end};
+pub use json::{JSON_VERSION, Table, json_schema};
+pub use options::RunOptions;
+pub use session::run;
+pub use source::Source;
