@@ -17,6 +17,7 @@ mod raw;
 mod recorder;
 mod sampler;
 mod session;
+pub mod trial;
 
 pub use error::CollectError;
 pub use raw::{RawEvent, RawSample};
