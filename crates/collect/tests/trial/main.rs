@@ -15,7 +15,7 @@ static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 fn alone() -> MutexGuard<'static, ()> {
     let guard = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-    adopt_orphans().unwrap();
+    adopt_orphans().expect("every Linux since 3.4 has it");
     guard
 }
 
@@ -32,7 +32,7 @@ fn sh(script: &str) -> Command {
 }
 
 fn done(command: &Command) -> Run {
-    run(command, None, &AtomicBool::new(false)).unwrap()
+    run(command, None, &AtomicBool::new(false)).expect("it runs")
 }
 
 fn is_there(pid: Pid) -> bool {
@@ -44,7 +44,7 @@ fn is_there(pid: Pid) -> bool {
 }
 
 fn pid_in(text: &str) -> Pid {
-    Pid(text.trim().parse().unwrap())
+    Pid(text.trim().parse().expect("a number"))
 }
 
 #[test]
