@@ -9,12 +9,13 @@ use anyhow::{Result, bail};
 use crate::tidy as rules;
 use crate::tools::{cargo, check, install, root, succeeds, target_dir};
 
-/// Tools that tests use as compilers and oracles, with the packages that have them.
-const TEST_TOOLS: [(&str, &str); 4] = [
+/// Tools that tests use as compilers, oracles and clients, with the packages that have them.
+const TEST_TOOLS: [(&str, &str); 5] = [
     ("gcc", "gcc"),
     ("g++", "g++"),
     ("objdump", "binutils"),
     ("readelf", "binutils"),
+    ("redis-benchmark", "redis-tools"), // has redis-cli too
 ];
 
 /// Everything; the tests come last, so that the last lines are the test runner's.
