@@ -6,10 +6,12 @@
 //! - [`run`]: a log executed by a schedule of arrivals, measured, and compared with the serial oracle.
 //! - [`memory`]: whether a table fits.
 //! - [`front`]: what the binaries share: options, output, exit codes. It alone prints.
+//! - [`rpc`]: the same over TCP, with replies.
 
 pub mod front;
 pub mod log;
 pub mod memory;
 pub mod request;
+pub mod rpc;
 pub mod run;
 pub mod ycsb;

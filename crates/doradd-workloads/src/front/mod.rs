@@ -11,6 +11,6 @@ mod text;
 
 pub use exit::{Exit, end};
 pub use json::{JSON_VERSION, Table, json_schema};
-pub use options::RunOptions;
+pub use options::{DispatchChoice, RunOptions};
 pub use session::run;
 pub use source::Source;
