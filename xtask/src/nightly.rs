@@ -103,8 +103,13 @@ fn plant_seeds(target: &str) -> Result<()> {
     fs::create_dir_all(&directory)?;
     match target {
         "recording" => fs::write(directory.join("seed"), recording()?)?,
-        "binary" | "layout" => {
-            for name in ["thread_local", "static_local", "refcount_payload"] {
+        "binary" | "layout" | "program" => {
+            for name in [
+                "thread_local",
+                "static_local",
+                "refcount_payload",
+                "ring_indices",
+            ] {
                 let built = fixture(name).build(Layout::Faulty, None)?;
                 fs::copy(built.program, directory.join(name))?;
             }

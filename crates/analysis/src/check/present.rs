@@ -451,13 +451,18 @@ fn merge(finding: &mut StaticFinding, other: StaticFinding) {
     }
 }
 
-/// A name of the finding that does not depend on addresses (FNV-1a).
+/// A name of the finding that does not depend on addresses.
 pub(super) fn fingerprint(rule: StaticRule, names: &[String]) -> String {
+    fingerprint_of(rule.name(), names)
+}
+
+/// The same of any rule (FNV-1a).
+pub(super) fn fingerprint_of(rule: &str, names: &[String]) -> String {
     let mut names: Vec<&str> = names.iter().map(String::as_str).collect();
     names.sort_unstable();
     names.dedup();
     let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
-    let texts = std::iter::once(rule.name()).chain(names);
+    let texts = std::iter::once(rule).chain(names);
     for text in texts {
         for byte in text.bytes().chain([0]) {
             hash = (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);

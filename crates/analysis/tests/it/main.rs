@@ -3,7 +3,9 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod attribution;
+mod check_rules;
 mod costs;
 mod layout;
+mod policy;
 mod progress;
 mod verdicts;

@@ -10,4 +10,5 @@ mod layout;
 mod live;
 mod prove;
 mod prove_input;
+mod seeds;
 mod session;
