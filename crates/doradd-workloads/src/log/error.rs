@@ -35,6 +35,31 @@ pub enum RecordFault {
         "the write mask is {0:#06x}, which has bits beyond the last of {KEYS} keys: the log may be of another format"
     )]
     WriteMask(u16),
+    /// It is no transaction of TPC-C.
+    #[error(
+        "it begins with {0:#010x}, which is neither a New-Order nor a Payment: is it a log of `tpcc gen`?"
+    )]
+    Kind(u32),
+    /// There is no such warehouse.
+    #[error("warehouse {number} is beyond the last of {warehouses}: run with `--warehouses {}` or more, if the log is what it should be", u32::from(*.number) + 1)]
+    Warehouse {
+        /// The one that is out of range.
+        number: u16,
+        /// How many there are.
+        warehouses: u16,
+    },
+    /// A figure of a transaction of TPC-C is not possible.
+    #[error("its {what} is {value}, and must be from {low} to {high}")]
+    OutOfRange {
+        /// Which figure.
+        what: &'static str,
+        /// What it is.
+        value: u64,
+        /// The least that is possible.
+        low: u64,
+        /// The most.
+        high: u64,
+    },
 }
 
 /// Why a log cannot be executed.

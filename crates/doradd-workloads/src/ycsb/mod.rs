@@ -10,4 +10,6 @@ pub use generate::{
     Contention, Generator, HOT_ROWS, MAX_ROWS, Profile, RowsError, WriteRatio, WriteRatioError,
 };
 pub use row::Row;
+pub(crate) use row::fold;
+pub(crate) use zipf::unit;
 pub use zipf::{Theta, ThetaError, Zipf};

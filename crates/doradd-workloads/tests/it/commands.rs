@@ -29,6 +29,10 @@ impl Dir {
         dir
     }
 
+    pub(crate) fn read(&self, name: &str) -> Vec<u8> {
+        fs::read(self.path(name)).unwrap()
+    }
+
     fn path(&self, name: &str) -> PathBuf {
         self.0.path().join(name)
     }
@@ -48,7 +52,11 @@ pub(crate) struct Ran {
 }
 
 fn command(dir: &Dir, arguments: &str) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_ycsb"));
+    command_of(env!("CARGO_BIN_EXE_ycsb"), dir, arguments)
+}
+
+fn command_of(program: &str, dir: &Dir, arguments: &str) -> Command {
+    let mut command = Command::new(program);
     command
         .args(arguments.split_whitespace())
         .current_dir(dir.0.path());
@@ -56,7 +64,15 @@ fn command(dir: &Dir, arguments: &str) -> Command {
 }
 
 pub(crate) fn ycsb(dir: &Dir, arguments: &str) -> Ran {
-    let output = command(dir, arguments)
+    run(env!("CARGO_BIN_EXE_ycsb"), dir, arguments)
+}
+
+pub(crate) fn tpcc(dir: &Dir, arguments: &str) -> Ran {
+    run(env!("CARGO_BIN_EXE_tpcc"), dir, arguments)
+}
+
+pub(crate) fn run(program: &str, dir: &Dir, arguments: &str) -> Ran {
+    let output = command_of(program, dir, arguments)
         .stdin(Stdio::null())
         .output()
         .unwrap();

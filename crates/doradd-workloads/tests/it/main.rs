@@ -9,3 +9,4 @@ mod log;
 mod memory;
 mod order;
 mod streamed;
+mod tpcc;
