@@ -16,31 +16,29 @@ use crate::sync::{AtomicBool, AtomicU64, AtomicUsize, Mutex, Ordering, lock};
 /// data in one core's cache, but must not starve the others.
 const STREAK: u32 = 16;
 
-/// How many bodies before its own a record is fetched: its rows can be only when it is there.
-const AHEAD: u64 = 4;
-/// How many bodies before its own the rows are fetched, less one.
-const NEXT: u64 = 1;
-
-/// Ready ids that keep a worker busy for a while. With fewer there is little to run in parallel, and a further thread
-/// would only draw the data of those there are to another core.
-const BACKLOG: u64 = 32;
+/// How many bodies before what it refers to a record is fetched: that can be only when the record is there.
+const AHEAD: u64 = 3;
 
 /// What workers run.
 pub(crate) trait Engine: Sync {
     /// What each worker keeps between two bodies.
     type Worker;
 
-    /// Runs the body of a ready id and gives `hand` what it freed.
-    fn run(&self, worker: &mut Self::Worker, id: u32, hand: &mut Hand<'_>);
+    /// Runs the body of an id that was taken from a ring, and gives `hand` what it freed; whether it ran. If not, the id
+    /// waits for another, and whoever runs that one has it now.
+    fn run(&self, worker: &mut Self::Worker, id: u32, hand: &mut Hand<'_>) -> bool;
 
     /// The worker found nothing to do.
     fn idle(&self, worker: &mut Self::Worker);
 
-    /// Some bodies later, this id may be run: a hint, which may be wrong.
-    fn soon(&self, _id: u32) {}
+    /// How many bodies before its own an id is shown to [`Engine::next`]; 0 for not at all.
+    fn lookahead(&self, worker: &Self::Worker) -> u64;
 
-    /// A body or two later, that id may be run: a hint, which may be wrong.
-    fn next(&self, _id: u32) {}
+    /// Some bodies before [`Engine::next`] shows it: a hint, which may be wrong.
+    fn soon(&self, id: u32);
+
+    /// That many bodies later, this id may be run: a hint, which may be wrong.
+    fn next(&self, id: u32);
 }
 
 /// The rings of all workers.
@@ -101,6 +99,11 @@ impl Crew {
 
     pub(crate) fn workers(&self) -> usize {
         self.locals.len()
+    }
+
+    /// The last worker: a replay's dispatcher, which runs bodies too.
+    pub(crate) fn helper(&self) -> usize {
+        self.workers() - 1
     }
 
     /// The inbox of a producer; only that producer may push.
@@ -196,13 +199,6 @@ impl Crew {
         None
     }
 
-    /// Whether so many ready ids wait in an inbox that one more thread that runs them pays.
-    pub(crate) fn has_backlog(&self) -> bool {
-        self.inboxes
-            .iter()
-            .any(|inbox| inbox.peek(BACKLOG).is_some())
-    }
-
     /// Whether a ready id waits somewhere.
     pub(crate) fn has_work(&self) -> bool {
         let any = |rings: &[Ring]| rings.iter().any(|ring| !ring.is_empty());
@@ -249,33 +245,76 @@ impl Crew {
             return false;
         };
         let inbox = &self.inboxes[me % self.inboxes.len()];
-        if let Some(id) = inbox.peek(AHEAD) {
+        let ahead = engine.lookahead(worker);
+        if let Some(id) = inbox.peek(ahead + AHEAD) {
             engine.soon(id);
         }
-        if let Some(id) = inbox.peek(NEXT) {
+        if ahead > 0
+            && let Some(id) = inbox.peek(ahead - 1)
+        {
             engine.next(id);
         }
+        let may_keep = turns.streak < STREAK;
+        turns.next = self.run(engine, worker, me, id, may_keep);
+        turns.streak = if turns.next.is_some() {
+            turns.streak + 1
+        } else {
+            0
+        };
+        true
+    }
+
+    /// Runs a body of the caller's own ring, if there is one. For one who may stop at any time: keeps none for later.
+    pub(crate) fn step_own<E: Engine>(
+        &self,
+        engine: &E,
+        worker: &mut E::Worker,
+        me: usize,
+    ) -> bool {
+        let Some(id) = self.locals[me].pop() else {
+            return false;
+        };
+        let ahead = engine.lookahead(worker);
+        if ahead > 0
+            && let Some(id) = self.locals[me].peek(ahead - 1)
+        {
+            engine.next(id);
+        }
+        self.run(engine, worker, me, id, false);
+        true
+    }
+
+    /// Runs a body, and gives what it freed for this worker itself.
+    #[inline]
+    fn run<E: Engine>(
+        &self,
+        engine: &E,
+        worker: &mut E::Worker,
+        me: usize,
+        id: u32,
+        may_keep: bool,
+    ) -> Option<u32> {
         let mut hand = Hand {
             crew: self,
             me,
-            may_keep: !turns.shares && turns.streak < STREAK,
+            may_keep,
             kept: None,
             shared: 0,
         };
-        engine.run(worker, id, &mut hand);
+        let ran = engine.run(worker, id, &mut hand);
         let Hand { kept, shared, .. } = hand;
         if shared > 0 {
             self.locals[me].publish();
             self.work.ring();
         }
         let counts = &self.counts[me];
-        turns.streak = if kept.is_some() { turns.streak + 1 } else { 0 };
         if kept.is_some() {
             bump(&counts.handed, 1, Ordering::Relaxed);
         }
-        turns.next = kept;
-        bump(&counts.executed, 1, Ordering::Release);
-        true
+        if ran {
+            bump(&counts.executed, 1, Ordering::Release);
+        }
+        kept
     }
 }
 
@@ -285,17 +324,6 @@ pub(crate) struct Turns {
     next: Option<u32>,
     streak: u32,
     turn: u32,
-    shares: bool,
-}
-
-impl Turns {
-    /// For one who may stop running bodies at any time: keeps none for later.
-    pub(crate) fn sharing() -> Self {
-        Self {
-            shares: true,
-            ..Self::default()
-        }
-    }
 }
 
 /// Takes what a body freed: the first for this worker itself, the rest for its ring.

@@ -44,27 +44,35 @@
 //!
 //! A row's *tail* says which transaction named it last, and is a word in an array that only the joining thread touches:
 //! workers never write it, the dispatcher never touches a row. A transaction waits for the last writer of each row it
-//! reads, and for the last writer or all readers since then of each row it writes. To wait for a transaction is to be in
-//! its list of *successors*: the joining thread adds a node with one compare-exchange, the worker closes the list with
-//! one swap when the body has ended. A closed list, or a number that is a window's length ago, means that there is
-//! nothing to wait for. Only transactions that meet cost anything; one that meets nobody costs its worker one swap.
+//! reads, and for the last writer or all readers since then of each row it writes. The joining thread only writes these
+//! *predecessors* down, in the new transaction's record, and passes every transaction on in the order of the log. It
+//! touches no other record and executes no atomic operation that another core could hold up.
 //!
-//! A list begins with an array of sixteen records on a line of its own: the worker gets it with one transfer, and asks for
-//! the records of all that are in it at the same time. Who comes later is linked. A record holds nodes for its own rows
-//! only, two each: one for the list of the writer it waits for, one for its own list and the writer that waits for it as
-//! a reader. So a record needs no memory beyond its own, whatever the graph is.
-//! The countdown starts with a large guard, so that it cannot reach zero while edges are still being added.
+//! Whether a transaction has to wait is found out by the worker that takes it. It looks at the predecessors one after the
+//! other; most have ended, and most often here, so the look stays in this core's cache. At the first that has not, the
+//! transaction goes into that one's list with one compare-exchange, and the worker takes other work. Who ends closes its
+//! list with one swap, which is also what frees its record, and goes on with those in the list from where they stopped. So
+//! a transaction is in one list at a time, needs one link, and counts nothing down. Waiting is for earlier ones only, and
+//! has no circles.
+//!
+//! Of readers that come one after the other, the next writer must wait for all. They are a chain through their records; as
+//! many as there is room for are written down one by one, of more the worker follows the chain.
 //!
 //! Records are used again in the order of the log: transaction `s` may be taken once `s - max_in_flight` has ended. One
 //! very long transaction therefore stops the dispatcher `max_in_flight` transactions later, and nothing else. For that,
 //! what is in flight is bounded without a free list, and old readers are known to have ended by their number.
 //!
-//! The dispatcher runs bodies itself only while dozens are ready: with few ready ones it would only draw hot rows from the
-//! worker's core to its own. 1024 in flight by default keeps all of the window in a core's second-level cache; measured on
-//! 1 KiB rows, 4096 took a third longer.
+//! The dispatcher runs bodies itself while the window is full. For that it keeps back up to sixteen transactions that have
+//! no predecessor: nobody's cache has their rows or records, and rows that many transactions meet at stay on the worker's
+//! core. Workers without work may take them. It then waits until there is room for 32 more: the record it looks at is one
+//! that a worker is about to write, and each look takes the line away from there.
 //!
-//! A worker fetches the record of the id five places ahead in its inbox, and the rows of the next but one. What it reads for
-//! that is atomic, because the record may belong to somebody else by then; prefetching a wrong address does no harm.
+//! 1024 in flight by default keeps all of the window in a core's second-level cache; measured on 1 KiB rows, 4096 took a
+//! third longer.
+//!
+//! A worker fetches a record some places before it fetches the rows of that record, and these some places before it runs
+//! it. What it reads for that is atomic, because the record may belong to somebody else by then; prefetching a wrong
+//! address does no harm.
 //!
 //! # Memory orders
 //!
@@ -75,9 +83,8 @@
 //! | a record's countdown | acquire and release | the last to count has what all holders did |
 //! | `ring.tail` | release by the producer, acquire by consumers | the record behind the id |
 //! | `ring.head` | release by consumers, acquire by the producer | a cell is read before it is used again |
-//! | a list of successors | release to join and to close, acquire to close and to find closed | nodes one way, rows the other |
-//! | a transaction's countdown | acquire and release | the last to count has what all it waited for did |
-//! | `finished` | release by the worker, acquire by the first stage | the record is used again |
+//! | a transaction's state | release to fill and to join, acquire and release to end, acquire to look | rows, links, and that the record is free |
+//! | `before` of a chain of readers | release, acquire | with another transaction's link comes its number |
 //! | a stage's cursor | release, acquire | the part of the record that the stage wrote |
 //! | the slab's free chains | release to give, acquire to take | the links, and that the records are done with |
 //! | `bell` | a sequentially consistent fence on both sides | one of sleeper and ringer sees the other |
@@ -89,7 +96,7 @@
 //! | line | written by | how often |
 //! | --- | --- | --- |
 //! | `ring.tail` and the producer's own cursor | the producer | per publication, per id |
-//! | `ring.head` | the worker, thieves | per id |
+//! | `ring.head` and the `tail` seen last | the worker, thieves | per id |
 //! | a lane's lock and free chain | the submitters of that lane | per request |
 //! | a worker's counters | that worker | per request |
 //! | the slab's free chain | workers, submitters | per 32 requests |
@@ -97,7 +104,7 @@
 //! | `progress.spawned` | the joining thread | per transaction |
 //! | `progress.any_poisoned` | who poisons first | once: every worker reads it per transaction, so it stands alone |
 //! | a stage's cursor | that stage | per batch |
-//! | tails, chains of readers | the joining thread | per row named; no worker reads them |
+//! | tails, chains of readers | the joining thread | per row named; workers read only chains that are too long |
 //! | a transaction's record | the stages, its worker, and who joins or leaves its list | the hand-over itself |
 //! | a record | its submitter, then its worker | twice per request: the hand-over itself |
 //! | an object's header with the beginning of its value | who submits for it, who holds it | per request: the hand-over itself |

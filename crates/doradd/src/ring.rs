@@ -15,8 +15,7 @@ use crate::sync::{AtomicU32, AtomicU64, Ordering};
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Ring {
-    /// The next position to take.
-    head: Line<AtomicU64>,
+    taken: Line<Taken>,
     /// The end of what is published.
     tail: Line<AtomicU64>,
     /// Only the producer's.
@@ -25,7 +24,16 @@ pub(crate) struct Ring {
     mask: u64,
 }
 
-assert_apart!(Ring: head, tail, own);
+assert_apart!(Ring: taken, tail, own);
+
+/// What consumers write.
+#[derive(Debug)]
+struct Taken {
+    /// The next position to take.
+    head: AtomicU64,
+    /// A `tail` seen earlier: while there is enough before it, nobody looks at the producer's line.
+    seen: AtomicU64,
+}
 
 #[derive(Debug)]
 struct Own {
@@ -44,7 +52,10 @@ impl Ring {
     pub(crate) fn new(room: usize) -> Self {
         let n = room.max(1).next_power_of_two();
         Self {
-            head: Line::new(AtomicU64::new(0)),
+            taken: Line::new(Taken {
+                head: AtomicU64::new(0),
+                seen: AtomicU64::new(0),
+            }),
             tail: Line::new(AtomicU64::new(0)),
             own: Line::new(Own {
                 written: AtomicU64::new(0),
@@ -65,7 +76,7 @@ impl Ring {
     pub(crate) fn push(&self, id: u32) -> Result<(), Full> {
         let written = self.own.written.load(Ordering::Relaxed);
         if written - self.own.head.load(Ordering::Relaxed) > self.mask {
-            let head = self.head.load(Ordering::Acquire);
+            let head = self.taken.head.load(Ordering::Acquire);
             self.own.head.store(head, Ordering::Relaxed);
             if written - head > self.mask {
                 return Err(Full);
@@ -87,19 +98,37 @@ impl Ring {
         true
     }
 
+    /// Whether a position is published.
+    #[inline]
+    fn has(&self, position: u64) -> bool {
+        // Acquire: what the producer, or the consumer that looked for us, has seen.
+        let seen = self.taken.seen.load(Ordering::Acquire);
+        if position < seen {
+            return true;
+        }
+        let tail = self.tail.load(Ordering::Acquire);
+        if tail > seen {
+            // A consumer that is slow here may write an older one, which is then only looked up again.
+            self.taken.seen.store(tail, Ordering::Release);
+        }
+        position < tail
+    }
+
     /// Takes the oldest published id.
     #[inline]
     pub(crate) fn pop(&self) -> Option<u32> {
-        let mut head = self.head.load(Ordering::Relaxed);
+        let mut head = self.taken.head.load(Ordering::Relaxed);
         loop {
-            if head >= self.tail.load(Ordering::Acquire) {
+            if !self.has(head) {
                 return None;
             }
             let id = self.cell(head).load(Ordering::Relaxed);
-            match self
-                .head
-                .compare_exchange(head, head + 1, Ordering::Release, Ordering::Relaxed)
-            {
+            match self.taken.head.compare_exchange(
+                head,
+                head + 1,
+                Ordering::Release,
+                Ordering::Relaxed,
+            ) {
                 Ok(_) => return Some(id),
                 Err(now) => head = now,
             }
@@ -109,14 +138,20 @@ impl Ring {
     /// An id `ahead` of the oldest, if it is published: a hint for prefetching, it may be taken already.
     #[inline]
     pub(crate) fn peek(&self, ahead: u64) -> Option<u32> {
-        let position = self.head.load(Ordering::Relaxed) + ahead;
-        (position < self.tail.load(Ordering::Acquire))
+        let position = self.taken.head.load(Ordering::Relaxed) + ahead;
+        self.has(position)
             .then(|| self.cell(position).load(Ordering::Relaxed))
+    }
+
+    /// How many were pushed and not taken. Only the producer may call this.
+    #[inline]
+    pub(crate) fn written_and_not_taken(&self) -> u64 {
+        self.own.written.load(Ordering::Relaxed) - self.taken.head.load(Ordering::Relaxed)
     }
 
     /// Whether nothing is published that was not taken.
     pub(crate) fn is_empty(&self) -> bool {
-        self.head.load(Ordering::Relaxed) >= self.tail.load(Ordering::Acquire)
+        self.taken.head.load(Ordering::Relaxed) >= self.tail.load(Ordering::Acquire)
     }
 }
 

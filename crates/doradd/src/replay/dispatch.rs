@@ -1,31 +1,49 @@
 //! The dispatcher on one thread: all stages fused.
 //!
 //! It takes transactions from the log some steps ahead of joining them to the graph, so that the tails of their rows have
-//! arrived by then. Ready ones are published in batches. When as many are in flight as allowed, it runs bodies itself:
-//! on a machine with few cores the dispatcher's core is worth as much as a worker's.
+//! arrived by then, and publishes them in batches. When as many are in flight as allowed, it runs bodies itself: on a
+//! machine with few cores the dispatcher's core is worth as much as a worker's. For that it keeps back a few
+//! transactions that wait for nobody; their records and rows have not been on another core yet, and rows that many
+//! transactions meet at stay on the worker's.
 
 use std::time::Duration;
 
-use crate::crew::{Crew, Turns};
+use crate::crew::Crew;
 use crate::replay::access::Access;
 use crate::replay::app::{App, Log, Next, Sequence};
 use crate::replay::execute::Executor;
 use crate::replay::outcome::ReplayError;
+use crate::replay::pace::Pace;
+use crate::replay::spawn::Planner;
+use crate::replay::window::Window;
+use crate::ring::Ring;
 use crate::sync::{Ordering, SPINS, YIELDS, spin_loop, yield_now};
 
 /// Steps between naming rows and joining the graph.
 const LOOKAHEAD: u64 = 8;
 /// Transactions that are published at once, at most.
 const BATCH: u64 = 8;
-/// Bodies that the dispatcher runs before it looks for room again.
-const HELP: usize = 4;
+/// Transactions that the dispatcher keeps for itself, at most.
+const OWN: u64 = 16;
+/// For so many transactions after the window was full, it keeps some.
+const FULL_LATELY: u64 = 256;
+/// Room that a dispatcher which found none waits for, at most.
+const ROOM: u64 = 32;
 
-/// Joins transactions to the graph and passes the ready ones to workers.
+/// How much room to wait for at once.
+pub(crate) fn room_step<T>(window: &Window<T>) -> u64 {
+    ROOM.min(window.bound() / 4).max(1)
+}
+
+/// Joins transactions to the graph and passes them to workers.
 pub(crate) struct Spawner<'s, 'a, A: App> {
     executor: &'s Executor<'a, A>,
     crew: &'s Crew,
+    planner: Planner,
     spawned: u64,
     inbox: usize,
+    /// Up to this number, transactions that wait for nobody are kept.
+    keeps_until: u64,
 }
 
 #[expect(
@@ -39,8 +57,10 @@ impl<'s, 'a, A: App> Spawner<'s, 'a, A> {
         Self {
             executor,
             crew,
+            planner: Planner::new(executor.window),
             spawned: 0,
             inbox: 0,
+            keeps_until: 0,
         }
     }
 
@@ -51,17 +71,26 @@ impl<'s, 'a, A: App> Spawner<'s, 'a, A> {
     #[inline]
     pub(crate) unsafe fn spawn(&mut self) {
         let window = self.executor.window;
+        let id = window.id(self.spawned);
         // SAFETY: there is one spawner, which counts.
-        if unsafe { window.spawn(self.spawned) } {
-            let inbox = self.crew.inbox(self.inbox);
-            self.crew.push(inbox, window.id(self.spawned));
+        let alone = unsafe { self.planner.plan(window, self.spawned) };
+        if alone && self.spawned < self.keeps_until && self.own().written_and_not_taken() < OWN {
+            self.crew.push(self.own(), id);
+            self.own().publish();
+        } else {
+            self.crew.push(self.crew.inbox(self.inbox), id);
         }
         self.spawned += 1;
         let progress = &self.executor.progress;
         progress.spawned.store(self.spawned, Ordering::Relaxed);
     }
 
-    /// Shows workers what is ready.
+    /// The ring of what is kept; workers without work take from it too.
+    fn own(&self) -> &Ring {
+        self.crew.local(self.crew.helper())
+    }
+
+    /// Shows workers what is in the graph.
     #[inline]
     pub(crate) fn publish(&mut self) {
         if self.crew.inbox(self.inbox).publish() {
@@ -117,7 +146,9 @@ pub(crate) fn fused<'a, A: App>(
     // SAFETY: the only one.
     let mut spawner = unsafe { Spawner::new(executor, crew) };
     let mut pause = Pause::default();
-    let mut turns = Turns::sharing();
+    let mut pace = Pace::new();
+    let step = room_step(window);
+    let mut room_until = 0;
     let mut fault = None;
     let mut ended = false;
     loop {
@@ -125,13 +156,18 @@ pub(crate) fn fused<'a, A: App>(
         let mut dry = false;
         let mut batch = 0;
         while !ended && batch < BATCH {
-            if !window.has_room(*taken) {
+            if *taken == room_until && window.has_room(*taken + step - 1) {
+                room_until += step;
+            }
+            if *taken == room_until || !window.has_room(*taken) {
                 full = true;
                 break;
             }
             match log.next() {
                 Next::Txn(txn) => {
-                    window.prefetch(window.id(*taken + LOOKAHEAD));
+                    if *taken + LOOKAHEAD < room_until {
+                        window.prefetch_to_fill(window.id(*taken + LOOKAHEAD));
+                    }
                     // SAFETY: there is room, and this is the first stage.
                     unsafe { window.fill(*taken, txn) };
                     *taken += 1;
@@ -163,28 +199,21 @@ pub(crate) fn fused<'a, A: App>(
         if ended {
             return fault.map_or(Ok(()), Err);
         }
-        if full && spawner.spawned == before {
-            help(executor, crew, &mut turns, *taken);
+        if full {
+            spawner.keeps_until = spawner.spawned + FULL_LATELY;
+        }
+        let nothing_done = spawner.spawned == before;
+        if nothing_done && (full || dry) && crew.step_own(executor, &mut pace, crew.helper()) {
+            continue;
+        }
+        if full && nothing_done {
+            executor.wait_for_room(*taken, step - 1, || false);
         }
         if dry {
             pause.wait();
         } else {
             pause = Pause::default();
         }
-    }
-}
-
-/// Runs some ready bodies if there are many, else waits for room.
-fn help<A: App>(executor: &Executor<'_, A>, crew: &Crew, turns: &mut Turns, next: u64) {
-    let me = crew.workers() - 1;
-    for _ in 0..HELP {
-        if !crew.has_backlog() {
-            executor
-                .room
-                .wait(|| executor.window.has_room(next) || crew.has_backlog());
-            return;
-        }
-        crew.step(executor, &mut (), me, turns);
     }
 }
 

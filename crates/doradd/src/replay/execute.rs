@@ -12,6 +12,7 @@ use crate::panics::{OnPanic, message};
 use crate::replay::access::Acquired;
 use crate::replay::app::{App, Ctx, Sequence};
 use crate::replay::outcome::Replayed;
+use crate::replay::pace::Pace;
 use crate::replay::window::Window;
 use crate::sync::{AtomicBool, AtomicU64, Mutex, Ordering, lock};
 
@@ -26,6 +27,8 @@ pub(crate) struct Executor<'a, A: App> {
     poisons: bool,
     /// The dispatcher sleeps here until a record is free.
     pub(crate) room: Bell,
+    /// No transaction before this one makes the room that the dispatcher waits for.
+    awaited: AtomicU64,
     pub(crate) progress: Progress,
     faults: Mutex<Faults>,
 }
@@ -67,6 +70,7 @@ impl<'a, A: App> Executor<'a, A> {
             seed: app.seed(),
             poisons: app.on_panic() == OnPanic::Poison,
             room: Bell::default(),
+            awaited: AtomicU64::new(0),
             progress: Progress::default(),
             faults: Mutex::new(Faults::default()),
         }
@@ -131,6 +135,31 @@ impl<'a, A: App> Executor<'a, A> {
         }
     }
 
+    /// Waits until there is room for this transaction and some more, or until `stops`.
+    ///
+    /// Some more, because the record that is looked at is one that a worker is about to write, and each look takes it away
+    /// from there.
+    pub(crate) fn wait_for_room(&self, next: u64, more: u64, stops: impl Fn() -> bool) {
+        self.room.wait(|| {
+            let missing = [next + more, next]
+                .into_iter()
+                .find(|&sequence| !self.window.has_room(sequence));
+            let Some(missing) = missing else {
+                return true;
+            };
+            let awaited = missing.saturating_sub(self.window.bound());
+            // Relaxed: who reads an older one rings too often, or not until it runs out of work.
+            self.awaited.store(awaited, Ordering::Relaxed);
+            stops()
+        });
+    }
+
+    /// Waits for what is true at the latest when the workers run out of work.
+    pub(crate) fn wait_for(&self, ready: impl FnMut() -> bool) {
+        self.awaited.store(u64::MAX, Ordering::Relaxed);
+        self.room.wait(ready);
+    }
+
     /// Fetches the rows of a transaction that runs soon.
     #[inline]
     pub(crate) fn prefetch_rows(&self, id: u32) {
@@ -158,34 +187,40 @@ impl<'a, A: App> Executor<'a, A> {
 
 #[expect(unsafe_code, reason = "ready ids come from rings that give each once")]
 impl<A: App> Engine for Executor<'_, A> {
-    type Worker = ();
+    type Worker = Pace;
 
     #[inline]
-    fn run(&self, (): &mut (), id: u32, hand: &mut Hand<'_>) {
-        // SAFETY: the transaction is ready: it holds its rows, and its record is this worker's.
+    fn run(&self, pace: &mut Pace, id: u32, hand: &mut Hand<'_>) -> bool {
+        if !self.window.admit(id) {
+            return false;
+        }
+        // SAFETY: its predecessors have ended: it holds its rows, and its record is this worker's.
         let sequence = unsafe { self.body(id) };
-        let ready = |id| {
+        self.window.release(id, sequence, |id| {
             self.prefetch_rows(id);
             hand.ready(id);
-        };
-        // What is freed soon will probably run here: its rows are fetched while other bodies run.
-        let near = |id| self.prefetch_rows(id);
-        // SAFETY: the body has ended.
-        unsafe { self.window.release(id, ready, near) };
-        self.window.finish(sequence);
+        });
         // May miss who is just falling asleep; the next body, or running out of work, does not.
-        if self.room.maybe_sleepers() {
+        if self.room.maybe_sleepers() && sequence >= self.awaited.load(Ordering::Relaxed) {
             self.room.ring_all();
         }
+        pace.tick();
+        true
     }
 
-    fn idle(&self, (): &mut ()) {
+    fn idle(&self, pace: &mut Pace) {
+        pace.pause();
         self.room.ring_all();
     }
 
     #[inline]
+    fn lookahead(&self, pace: &Pace) -> u64 {
+        pace.lookahead()
+    }
+
+    #[inline]
     fn soon(&self, id: u32) {
-        self.window.prefetch(id);
+        self.window.prefetch_to_run(id);
     }
 
     #[inline]

@@ -4,6 +4,7 @@ use loom::sync::Arc;
 use loom::thread;
 
 use crate::replay::access::Access;
+use crate::replay::spawn::Planner;
 use crate::replay::stages::Cursor;
 use crate::replay::table::Table;
 use crate::replay::window::Window;
@@ -15,23 +16,34 @@ const R: bool = false;
 
 /// Rows as loom cells, so that loom reports two bodies that are not ordered.
 struct World {
+    txns: Txns,
+    table: Table<u8>,
     window: Window<usize>,
     ready: Ring,
-    freed: Ring,
+    /// What each worker has freed.
+    freed: [Ring; 2],
     values: Vec<UnsafeCell<usize>>,
 }
 
 type Txns = &'static [&'static [(usize, bool)]];
 
 impl World {
-    /// Runs one ready transaction, which writes its number and looks at what it reads.
+    /// Runs transactions as long as this worker knows of any.
+    fn work(&self, me: usize) {
+        while self.run(&self.freed[me], me) || self.run(&self.ready, me) {}
+    }
+
+    /// Takes one transaction from a ring, which writes its number and looks at what it reads.
     #[expect(unsafe_code, reason = "does what workers do")]
-    fn run(&self, txns: Txns, ring: &Ring) -> bool {
+    fn run(&self, ring: &Ring, me: usize) -> bool {
         let Some(id) = ring.pop() else {
             return false;
         };
+        if !self.window.admit(id) {
+            return true;
+        }
         let (sequence, ..) = self.window.task(id);
-        for &(row, write) in txns[sequence as usize] {
+        for &(row, write) in self.txns[sequence as usize] {
             if write {
                 // SAFETY: held; loom checks it.
                 self.values[row].with_mut(|value| unsafe { *value = sequence as usize + 1 });
@@ -42,66 +54,70 @@ impl World {
         }
         // SAFETY: it was ready, and its body has ended.
         unsafe { self.window.drop_txn(id) };
-        // SAFETY: as above.
-        unsafe {
-            self.window
-                .release(id, |id| self.freed.push(id).unwrap(), |_| ())
-        };
-        self.freed.publish();
-        self.window.finish(sequence);
+        let freed = &self.freed[me];
+        self.window
+            .release(id, sequence, |id| freed.push(id).unwrap());
+        freed.publish();
         true
+    }
+
+    /// Puts a transaction, for which there is room, into the graph.
+    #[expect(unsafe_code, reason = "does what the dispatcher does")]
+    fn dispatch<'a>(&'a self, planner: &mut Planner, access: &mut Access<'a>, sequence: usize) {
+        let id = self.window.id(sequence as u64);
+        // SAFETY: there is room, this is the only stage.
+        unsafe { self.window.fill(sequence as u64, sequence) };
+        access.begin();
+        for &(row, write) in self.txns[sequence] {
+            if write {
+                access.write(&self.table, row);
+            } else {
+                access.read(&self.table, row);
+            }
+        }
+        // SAFETY: as above.
+        unsafe { self.window.set_rows(id, access) };
+        // SAFETY: as above.
+        unsafe { planner.plan(&self.window, sequence as u64) };
+        self.ready.push(id).unwrap();
+        self.ready.publish();
     }
 }
 
-/// A dispatcher and a worker, in a window of two; the last writer of each row is the one in the log.
-#[expect(unsafe_code, reason = "does what the dispatcher does")]
-fn check(rows: usize, txns: Txns) {
+/// Two workers, of whom one dispatches as well. What fits into the window is there when they begin. In the end, each row
+/// has what the log's last writer wrote.
+#[expect(unsafe_code, reason = "looks at rows when nobody is left")]
+fn check(rows: usize, named: usize, in_flight: usize, txns: Txns) {
     loom::model(move || {
-        let table = Table::new(rows, |_| 0u8);
+        let ring = || Ring::new(8);
         let world = Arc::new(World {
-            window: Window::new(2, 2),
-            ready: Ring::new(4),
-            freed: Ring::new(4),
+            txns,
+            table: Table::new(rows, |_| 0u8),
+            window: Window::new(in_flight, named),
+            ready: ring(),
+            freed: [ring(), ring()],
             values: (0..rows).map(|_| UnsafeCell::new(0)).collect(),
         });
+        let mut access = Access::new(1, named);
+        let mut planner = Planner::new(&world.window);
+        let first = txns.len().min(in_flight);
+        for sequence in 0..first {
+            world.dispatch(&mut planner, &mut access, sequence);
+        }
         let worker = {
             let world = Arc::clone(&world);
-            thread::spawn(move || {
-                let mut n = 0;
-                while n < txns.len() {
-                    if world.run(txns, &world.freed) || world.run(txns, &world.ready) {
-                        n += 1;
-                    } else {
-                        thread::yield_now();
-                    }
-                }
-            })
+            thread::spawn(move || world.work(0))
         };
-        let mut access = Access::new(1, 2);
-        for (sequence, txn) in txns.iter().enumerate() {
+        for sequence in first..txns.len() {
             while !world.window.has_room(sequence as u64) {
+                world.work(1);
                 thread::yield_now();
             }
-            let id = world.window.id(sequence as u64);
-            // SAFETY: there is room, this is the only stage.
-            unsafe { world.window.fill(sequence as u64, sequence) };
-            access.begin();
-            for &(row, write) in *txn {
-                if write {
-                    access.write(&table, row);
-                } else {
-                    access.read(&table, row);
-                }
-            }
-            // SAFETY: as above.
-            unsafe { world.window.set_rows(id, &access) };
-            // SAFETY: as above.
-            if unsafe { world.window.spawn(sequence as u64) } {
-                world.ready.push(id).unwrap();
-                world.ready.publish();
-            }
+            world.dispatch(&mut planner, &mut access, sequence);
         }
+        world.work(1);
         worker.join().unwrap();
+        drop(access);
         for row in 0..rows {
             let last = txns.iter().rposition(|txn| txn.contains(&(row, W)));
             // SAFETY: nobody else is left.
@@ -112,28 +128,43 @@ fn check(rows: usize, txns: Txns) {
 }
 
 #[test]
+fn writers_of_one_row() {
+    check(1, 1, 4, &[&[(0, W)], &[(0, W)], &[(0, W)]]);
+}
+
+#[test]
 fn writers_of_one_row_through_reused_records() {
-    check(1, &[&[(0, W)], &[(0, W)], &[(0, W)]]);
+    check(1, 1, 2, &[&[(0, W)], &[(0, W)], &[(0, W)]]);
 }
 
 #[test]
-fn a_writer_after_readers() {
-    check(1, &[&[(0, R)], &[(0, R)], &[(0, W)]]);
+fn two_wait_for_the_same() {
+    check(1, 1, 4, &[&[(0, W)], &[(0, R)], &[(0, R)]]);
 }
 
 #[test]
-fn a_reader_after_a_writer() {
-    check(1, &[&[(0, W)], &[(0, R)], &[(0, W)]]);
+fn a_writer_after_a_chain_of_readers() {
+    check(1, 1, 4, &[&[(0, R)], &[(0, R)], &[(0, W)]]);
+}
+
+#[test]
+fn a_chain_whose_records_are_used_again() {
+    check(1, 1, 2, &[&[(0, R)], &[(0, W)], &[(0, R)]]);
 }
 
 #[test]
 fn two_rows() {
-    check(2, &[&[(0, W), (1, W)], &[(1, W), (0, R)]]);
+    check(2, 2, 2, &[&[(0, W), (1, W)], &[(1, W), (0, R)]]);
+}
+
+#[test]
+fn one_that_waits_for_two() {
+    check(2, 2, 4, &[&[(0, W)], &[(1, W)], &[(1, W), (0, W)]]);
 }
 
 #[test]
 fn a_row_twice() {
-    check(1, &[&[(0, R), (0, W)], &[(0, W), (0, R)]]);
+    check(1, 2, 2, &[&[(0, R), (0, W)], &[(0, W), (0, R)]]);
 }
 
 #[test]

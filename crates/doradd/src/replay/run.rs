@@ -2,16 +2,16 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-use crate::crew::{Crew, Turns};
+use crate::crew::Crew;
 use crate::pin::pin;
 use crate::replay::access::Access;
 use crate::replay::app::{App, Log};
 use crate::replay::dispatch::fused;
 use crate::replay::execute::Executor;
 use crate::replay::outcome::{ReplayError, Replayed};
-use crate::replay::spawn::MAX_PLACES;
+use crate::replay::pace::Pace;
 use crate::replay::stages::{Cursor, Halt, Stop, fetch, index, spawn, take};
-use crate::replay::window::Window;
+use crate::replay::window::{RELEASED, Window};
 use crate::runtime::{Builder, MAX_IN_FLIGHT, Runtime};
 use crate::sync::threads::{scope, spawn_in};
 use crate::sync::{Mutex, Ordering, lock};
@@ -51,7 +51,7 @@ impl Dispatch {
 
 /// The rows per transaction, if that many are possible.
 pub(crate) fn checked_max<A: App>() -> Result<usize, ReplayError> {
-    const { assert!(MAX_IN_FLIGHT.next_power_of_two() * 64 <= MAX_PLACES) }
+    const { assert!(MAX_IN_FLIGHT.next_power_of_two() < RELEASED as usize) }
     if A::MAX_OBJECTS > 64 {
         return Err(ReplayError::MaxObjects(A::MAX_OBJECTS));
     }
@@ -122,7 +122,7 @@ where
             let processor = config.processor(worker);
             let run = move || {
                 pin_to(processor);
-                crew.work(executor, &mut (), worker);
+                crew.work(executor, &mut Pace::new(), worker);
             };
             if let Err(error) = spawn_in(scope, format!("doradd-{worker}"), run) {
                 crew.stop();
@@ -166,24 +166,17 @@ where
     }
 }
 
-/// Waits until all transactions in the graph have ended, and helps while there are many.
+/// Waits until all transactions in the graph have ended, and runs those that the dispatcher has kept.
 fn finish<A: App>(executor: &Executor<'_, A>, crew: &Crew) {
     let spawned = executor.progress.spawned.load(Ordering::Relaxed);
-    let mut turns = Turns::sharing();
-    while crew.executed() != spawned {
-        if crew.has_backlog() {
-            crew.step(executor, &mut (), crew.workers() - 1, &mut turns);
-        } else {
-            executor
-                .room
-                .wait(|| crew.executed() == spawned || crew.has_backlog());
-        }
-    }
+    let mut pace = Pace::new();
+    while crew.step_own(executor, &mut pace, crew.helper()) {}
+    executor.wait_for(|| crew.executed() == spawned);
 }
 
 fn outcome<A: App>(executor: Executor<'_, A>, crew: &Crew) -> Replayed {
     let mut replayed = executor.outcome(crew.executed());
-    let helper = crew.workers() - 1;
+    let helper = crew.helper();
     replayed.helped = crew.counts(helper).executed.load(Ordering::Relaxed);
     for counts in (0..helper).map(|worker| crew.counts(worker)) {
         replayed.stolen += counts.stolen.load(Ordering::Relaxed);

@@ -12,7 +12,7 @@ use crate::crew::Crew;
 use crate::line::Line;
 use crate::replay::access::Access;
 use crate::replay::app::{App, Log, Next};
-use crate::replay::dispatch::{Pause, Spawner, name_rows};
+use crate::replay::dispatch::{Pause, Spawner, name_rows, room_step};
 use crate::replay::execute::Executor;
 use crate::replay::outcome::ReplayError;
 use crate::sync::{AtomicBool, AtomicU64, Ordering};
@@ -138,6 +138,7 @@ pub(crate) fn take<'a, A: App>(
     taken: &mut u64,
 ) -> Result<(), Stop> {
     let window = executor.window;
+    let more = room_step(window) - 1;
     let mut pause = Pause::default();
     let mut published = 0;
     let mut run = || {
@@ -147,9 +148,7 @@ pub(crate) fn take<'a, A: App>(
                     output.publish(*taken);
                     published = *taken;
                 }
-                executor
-                    .room
-                    .wait(|| window.has_room(*taken) || halt.is_set());
+                executor.wait_for_room(*taken, more, || halt.is_set());
             }
             if halt.is_set() {
                 return Ok(());

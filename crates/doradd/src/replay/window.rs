@@ -2,11 +2,11 @@
 //!
 //! Transaction `s` lives in record `s % n`. A record is free for `s + n` once `s` has ended, so at most `n` transactions
 //! are in flight, nothing is allocated for one, and a transaction's place is known from its number alone. What only the
-//! dispatcher looks at (tails, chains of readers) and what only conflicts need (the edges) are arrays of their own.
+//! dispatcher looks at (tails, chains of readers) and what only conflicts need (predecessors) are arrays of their own.
 
 use std::mem::MaybeUninit;
 
-use crate::line::prefetch;
+use crate::line::{prefetch, prefetch_to_write};
 use crate::replay::access::Access;
 use crate::replay::table::Tail;
 use crate::sync::{AtomicPtr, AtomicU32, AtomicU64, Ordering, UnsafeCell};
@@ -16,24 +16,24 @@ const INLINE_ROWS: usize = 3;
 /// Pointers on a line.
 const PER_LINE: usize = 8;
 
-/// Successors of a transaction that are in an array: a line of them, or so few under loom that links are needed too.
-pub(crate) const FAN: usize = if cfg!(any(loom, shuttle)) { 1 } else { 16 };
-
-/// `successors` of a transaction that nobody waits for.
+/// A list of those who wait for a transaction that nobody is in.
 pub(crate) const NOBODY: u32 = 0;
-/// `successors` of a transaction that has released its rows.
+/// The list of a transaction that has released its rows.
 pub(crate) const RELEASED: u32 = u32::MAX;
+
+/// Words for predecessors on a line; so few under the model checkers that workers have to follow chains of readers.
+const PREDECESSORS: usize = if cfg!(any(loom, shuttle)) { 2 } else { 16 };
 
 /// A transaction's record: all that a worker needs to run it, if it has three rows and a small request on one line.
 #[repr(C, align(64))]
 #[derive(Debug)]
 pub(crate) struct Record<T> {
-    /// Who waits for this one: [`NOBODY`], how many and a list of the rest (see `spawn`), or [`RELEASED`].
-    pub(crate) successors: AtomicU32,
-    /// How many transactions this one waits for.
-    pub(crate) waiting: AtomicU32,
-    /// One more than the number of the last transaction that ended in this record.
-    finished: AtomicU64,
+    /// Which transaction this is and who waits for it: [`NOBODY`], the last of a list, or [`RELEASED`] once it has ended.
+    pub(crate) state: AtomicU64,
+    /// The one before this in the list it is in.
+    pub(crate) next: AtomicU32,
+    /// What it may still have to wait for, see [`Left`].
+    pub(crate) left: AtomicU32,
     task: Task<T>,
 }
 
@@ -52,39 +52,51 @@ struct Task<T> {
 
 const _: () = assert!(size_of::<Record<usize>>() == 64 || cfg!(any(loom, shuttle)));
 
-/// The first of those who wait for a transaction, by their records.
+/// How many of a transaction's predecessors nobody has looked at: single ones from the front of their lines, chains of
+/// readers from the back.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Left {
+    pub(crate) singles: usize,
+    pub(crate) chains: usize,
+}
+
+impl Left {
+    pub(crate) fn of(word: u32) -> Self {
+        Self {
+            singles: (word & 0xFFFF) as usize,
+            chains: (word >> 16) as usize,
+        }
+    }
+
+    pub(crate) fn word(self) -> u32 {
+        (self.chains as u32) << 16 | self.singles as u32
+    }
+}
+
+/// The word of a record's state: the lower half of the transaction's number, and its list.
+#[inline(always)]
+pub(crate) fn state(sequence: u64, list: u32) -> u64 {
+    sequence << 32 | u64::from(list)
+}
+
+/// Predecessors by the lower halves of their numbers; a chain is two words, the other one is the place of the row.
 #[repr(C, align(64))]
 #[derive(Debug)]
-pub(crate) struct Fan(pub(crate) [AtomicU32; FAN]);
+struct PredecessorLine([AtomicU32; PREDECESSORS]);
 
 /// More pointers to rows.
 #[repr(C, align(64))]
 #[derive(Debug)]
 struct RowLine([AtomicPtr<u8>; PER_LINE]);
 
-/// What only the dispatcher's stages know of a named row.
+/// What the dispatcher's stages know of a named row.
 #[derive(Debug)]
 pub(crate) struct Planned {
     pub(crate) tail: UnsafeCell<*const Tail>,
-    /// For a reader: the row's tail before it, and the writer it reads from.
-    pub(crate) chain: UnsafeCell<Chain>,
-}
-
-/// A reader's place in its row's chain.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Chain {
-    pub(crate) before: u64,
-    pub(crate) writer: u64,
-}
-
-/// Links of a named row in lists of successors.
-///
-/// `incoming` is in the list of the writer that the row's new holder waits for. `outgoing` is in a reader's own list, for
-/// the one writer that comes after it.
-#[derive(Debug)]
-pub(crate) struct Edges {
-    pub(crate) incoming: UnsafeCell<u32>,
-    pub(crate) outgoing: UnsafeCell<(u32, u32)>,
+    /// For a reader: the row's tail before it. The only field that a worker may look at.
+    pub(crate) before: AtomicU64,
+    /// For a reader: the writer it reads from.
+    pub(crate) writer: AtomicU64,
 }
 
 /// All transactions in flight.
@@ -92,11 +104,11 @@ pub(crate) struct Edges {
 pub(crate) struct Window<T> {
     records: Box<[Record<T>]>,
     lines: Box<[RowLine]>,
-    fans: Box<[Fan]>,
+    predecessors: Box<[PredecessorLine]>,
     planned: Box<[Planned]>,
-    edges: Box<[Edges]>,
     max: usize,
     lines_each: usize,
+    predecessor_lines_each: usize,
     mask: u64,
     bound: u64,
 }
@@ -109,8 +121,7 @@ mod shared {
     use super::Window;
 
     // SAFETY: a record's cells belong to the stage that has its number, then to the worker that runs it, then again to the
-    // first stage; each hand-over is a release and an acquire (cursors, rings, countdown, `finished`). Edges are written
-    // before they are put into a list (release) and read by who closes the list (acquire).
+    // first stage; each hand-over is a release and an acquire (cursors, rings, lists, the state's end).
     unsafe impl<T: Send> Sync for Window<T> {}
     // SAFETY: as above; the pointers are to rows of tables that outlive the window.
     unsafe impl<T: Send> Send for Window<T> {}
@@ -121,10 +132,11 @@ impl<T> Window<T> {
     pub(crate) fn new(bound: usize, max: usize) -> Self {
         let n = bound.next_power_of_two();
         let lines_each = max.saturating_sub(INLINE_ROWS).div_ceil(PER_LINE);
+        let predecessor_lines_each = (2 * max).div_ceil(PREDECESSORS);
         let record = |_| Record {
-            successors: AtomicU32::new(RELEASED),
-            waiting: AtomicU32::new(0),
-            finished: AtomicU64::new(0),
+            state: AtomicU64::new(state(0, RELEASED)),
+            next: AtomicU32::new(0),
+            left: AtomicU32::new(0),
             task: Task {
                 sequence_and_n: AtomicU64::new(0),
                 writes: AtomicU64::new(0),
@@ -133,27 +145,22 @@ impl<T> Window<T> {
             },
         };
         let row_line = |_| RowLine(std::array::from_fn(|_| AtomicPtr::default()));
+        let predecessor_line = |_| PredecessorLine(std::array::from_fn(|_| AtomicU32::new(0)));
         let planned = |_| Planned {
             tail: UnsafeCell::new(std::ptr::null()),
-            chain: UnsafeCell::new(Chain {
-                before: 0,
-                writer: 0,
-            }),
-        };
-        let edges = |_| Edges {
-            incoming: UnsafeCell::new(0),
-            outgoing: UnsafeCell::new((0, 0)),
+            before: AtomicU64::new(0),
+            writer: AtomicU64::new(0),
         };
         Self {
             records: (0..n).map(record).collect(),
             lines: (0..n * lines_each).map(row_line).collect(),
-            fans: (0..n)
-                .map(|_| Fan(std::array::from_fn(|_| AtomicU32::new(0))))
+            predecessors: (0..n * predecessor_lines_each)
+                .map(predecessor_line)
                 .collect(),
             planned: (0..n * max).map(planned).collect(),
-            edges: (0..n * max).map(edges).collect(),
             max,
             lines_each,
+            predecessor_lines_each,
             mask: n as u64 - 1,
             bound: bound as u64,
         }
@@ -176,32 +183,26 @@ impl<T> Window<T> {
         self.mask + 1
     }
 
+    /// Transactions at most that are in flight.
+    pub(crate) fn bound(&self) -> u64 {
+        self.bound
+    }
+
+    /// Words for predecessors that a record has: two for each row.
     #[inline(always)]
-    pub(crate) fn fan(&self, id: u32) -> &[AtomicU32; FAN] {
-        &self.fans[id as usize].0
+    pub(crate) fn predecessor_words(&self) -> usize {
+        self.predecessor_lines_each * PREDECESSORS
+    }
+
+    #[inline(always)]
+    pub(crate) fn predecessor(&self, id: u32, word: usize) -> &AtomicU32 {
+        let first = id as usize * self.predecessor_lines_each;
+        &self.predecessors[first + word / PREDECESSORS].0[word % PREDECESSORS]
     }
 
     #[inline(always)]
     pub(crate) fn planned(&self, id: u32, slot: usize) -> &Planned {
         &self.planned[id as usize * self.max + slot]
-    }
-
-    #[inline(always)]
-    pub(crate) fn edges(&self, id: u32, slot: usize) -> &Edges {
-        &self.edges[id as usize * self.max + slot]
-    }
-
-    /// A row of a record as one number.
-    #[inline(always)]
-    pub(crate) fn place(&self, id: u32, slot: usize) -> u32 {
-        (id as usize * self.max + slot) as u32
-    }
-
-    /// The record and row behind such a number.
-    #[inline(always)]
-    pub(crate) fn of_place(&self, place: u32) -> (u32, usize) {
-        let place = place as usize;
-        ((place / self.max) as u32, place % self.max)
     }
 
     /// Whether a transaction of this number may be put in flight: the one `bound` before it has ended.
@@ -211,24 +212,22 @@ impl<T> Window<T> {
             return true;
         };
         // Acquire: the worker is done with the record, and what it did to rows is there for who comes next.
-        self.record(self.id(before))
-            .finished
-            .load(Ordering::Acquire)
-            > before
+        self.record(self.id(before)).state.load(Ordering::Acquire) == state(before, RELEASED)
     }
 
-    /// A worker is done with the record of this transaction.
+    /// Fetches the lines of a record that will be filled soon.
     #[inline]
-    pub(crate) fn finish(&self, sequence: u64) {
-        self.record(self.id(sequence))
-            .finished
-            .store(sequence + 1, Ordering::Release);
+    pub(crate) fn prefetch_to_fill(&self, id: u32) {
+        prefetch_to_write(self.record(id));
+        if self.lines_each > 0 {
+            prefetch_to_write(&self.lines[id as usize * self.lines_each]);
+        }
     }
 
-    /// Fetches the lines of a record that will be filled, or run, soon.
+    /// Fetches the lines of a record that will be run soon.
     #[inline]
-    pub(crate) fn prefetch(&self, id: u32) {
-        prefetch(self.record(id));
+    pub(crate) fn prefetch_to_run(&self, id: u32) {
+        prefetch_to_write(self.record(id));
         if self.lines_each > 0 {
             prefetch(&self.lines[id as usize * self.lines_each]);
         }
@@ -246,7 +245,13 @@ impl<T> Window<T> {
     /// [`Window::has_room`] said so for this number, and the caller is the first stage.
     #[inline]
     pub(crate) unsafe fn fill(&self, sequence: u64, txn: T) {
-        let task = &self.record(self.id(sequence)).task;
+        let record = self.record(self.id(sequence));
+        // Release: who finds another transaction here than it looked for knows that the other has ended, and has what
+        // it did by the acquire of `has_room`.
+        record
+            .state
+            .store(state(sequence, NOBODY), Ordering::Release);
+        let task = &record.task;
         task.sequence_and_n.store(sequence << 8, Ordering::Relaxed);
         task.txn.with_mut(|place| {
             // SAFETY: the record is free, so it is the first stage's.

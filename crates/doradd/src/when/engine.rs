@@ -25,6 +25,8 @@ use crate::when::slab::{NONE, Pool, Slab};
 const LANES: usize = if cfg!(any(loom, shuttle)) { 1 } else { 4 };
 /// Records that a worker collects before it gives them back.
 const BATCH: u32 = 32;
+/// How many bodies before its own a record is shown.
+const LOOKAHEAD: u64 = 1;
 /// Panic messages that are kept.
 const KEPT_PANICS: usize = 16;
 
@@ -497,7 +499,7 @@ where
 impl Engine for When {
     type Worker = Worker;
 
-    fn run(&self, worker: &mut Worker, id: u32, hand: &mut Hand<'_>) {
+    fn run(&self, worker: &mut Worker, id: u32, hand: &mut Hand<'_>) -> bool {
         let record = self.slab.get(id);
         let slots = usize::from(record.job().slots);
         // SAFETY: held objects are alive.
@@ -543,7 +545,14 @@ impl Engine for When {
             self.give_back(returning);
         }
         worker.unseen = true;
+        true
     }
+
+    fn lookahead(&self, _: &Worker) -> u64 {
+        LOOKAHEAD
+    }
+
+    fn next(&self, _: u32) {}
 
     fn soon(&self, id: u32) {
         self.slab.get(id).prefetch();
