@@ -6,3 +6,4 @@ mod debug;
 mod decode;
 mod image;
 mod program;
+mod program_cases;

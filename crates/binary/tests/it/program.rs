@@ -16,6 +16,17 @@ pub(crate) fn c(flags: &[&str], source: &str) -> Program {
     compile("gcc", "c", flags, source)
 }
 
+/// Assembles a shared library that stands alone.
+pub(crate) fn assembler(source: &str) -> Program {
+    // The linker resolves calls inside of the library, as it does in a program.
+    compile(
+        "gcc",
+        "s",
+        &["-shared", "-nostdlib", "-Wl,-Bsymbolic"],
+        source,
+    )
+}
+
 /// Compiles C++; `None` where there is no compiler for it, visibly.
 pub(crate) fn cpp(flags: &[&str], source: &str) -> Option<Program> {
     if hitm_testkit::have_tool("g++") {
