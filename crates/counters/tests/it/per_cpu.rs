@@ -1,5 +1,6 @@
 //! Counting by processor: nothing is lost while threads move, in either way of counting.
 
+use std::process::Command;
 use std::thread;
 
 use hitm_counters::{
@@ -49,10 +50,32 @@ fn count(stats: &PerCpu<Stats>) {
     assert_eq!(stats.get(|s| &s.events), 7);
 }
 
+/// Set in the process that the C library must not register restartable sequences for.
+const WITHOUT_RSEQ: &str = "COUNTERS_TEST_WITHOUT_RSEQ";
+
+/// A machine without restartable sequences is one where the C library is told not to use them: another process.
+#[test]
+#[cfg_attr(miri, ignore = "starts a process")]
+fn without_restartable_sequences_it_falls_back_by_itself() {
+    let same = "per_cpu::nothing_is_lost_as_this_machine_counts";
+    let output = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", same, "--nocapture"])
+        .env("GLIBC_TUNABLES", "glibc.pthread.rseq=0")
+        .env(WITHOUT_RSEQ, "1")
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{text}");
+    // A name that is no test any more would pass, too.
+    assert!(text.contains("1 passed"), "{text}");
+}
+
 #[test]
 fn nothing_is_lost_as_this_machine_counts() {
     let stats = PerCpu::<Stats>::new();
-    if stats.mode() != CpuMode::Restartable {
+    if std::env::var_os(WITHOUT_RSEQ).is_some() {
+        assert_eq!(stats.mode(), CpuMode::Shared);
+    } else if stats.mode() != CpuMode::Restartable {
         println!("SKIPPED: no restartable sequences here (glibc 2.35 on x86-64 has them)");
     }
     count(&stats);
