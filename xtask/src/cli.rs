@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::Result;
 use clap::{Parser, Subcommand, ValueEnum};
 
-use crate::{bench, checks, corpus, lab, nightly};
+use crate::{bench, checks, corpus, lab, nightly, stories};
 
 /// Every CI job of hitm as a command.
 #[derive(Parser)]
@@ -98,6 +98,19 @@ enum Task {
         #[arg(long, default_value_t = 2)]
         seconds: u32,
     },
+    /// The three stories end to end: hitm names the slow layout, not the repaired one, and what the repair gains is measured.
+    /// Writes docs/stories.md; exit code 1 if hitm said something else.
+    Stories {
+        /// Only this story; the rows of the others in docs/stories.md stay, if they are of this machine.
+        #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=3))]
+        only: Option<u8>,
+        /// Pairs of runs whose threads ran side by side; at most twice as many are tried.
+        #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=100))]
+        runs: u32,
+        /// This hitm instead of the one of this tree.
+        #[arg(long, value_name = "FILE")]
+        hitm: Option<PathBuf>,
+    },
 }
 
 /// What `bench` measures.
@@ -179,5 +192,6 @@ pub(crate) fn run() -> Result<ExitCode> {
         }
         .map(done),
         Task::Lab { lab, run, seconds } => lab::run(lab, run, seconds).map(done),
+        Task::Stories { only, runs, hitm } => stories::run(&stories::Options { only, runs, hitm }),
     }
 }
