@@ -4,17 +4,19 @@ use std::io::{self, Write as _};
 use std::process::ExitCode;
 
 use crate::memory::TooLittle;
+use crate::rpc::ServeError;
+use crate::rpc::client::ClientError;
 
 /// How a command ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Exit {
     /// 0: done.
     Done,
-    /// 1: the state is not that of the serial oracle.
+    /// 1: the state is not that of the serial oracle, or a server's replies are not what they must be.
     Differs,
     /// 2: wrong usage, bad input, or an error of ours.
     Error,
-    /// 3: the machine refused: memory, threads, processors.
+    /// 3: the machine refused: memory, threads, processors, sockets.
     Refused,
 }
 
@@ -62,7 +64,10 @@ fn is_refusal(error: &anyhow::Error) -> bool {
         use doradd::{BuildError, ReplayError};
         let built = cause.downcast_ref::<BuildError>();
         let refused = |it| matches!(it, &(BuildError::Thread(_) | BuildError::Pin { .. }));
+        let served = cause.downcast_ref::<ServeError>();
         cause.is::<TooLittle>()
+            || cause.is::<ClientError>()
+            || served.is_some_and(ServeError::is_refusal)
             || built.is_some_and(refused)
             || matches!(cause.downcast_ref(), Some(ReplayError::Thread(_)))
     })

@@ -82,7 +82,10 @@ where
 }
 
 /// A flag that Ctrl-C sets. A second one ends the program at once.
-pub(crate) fn interrupts() -> Result<Arc<AtomicBool>> {
+///
+/// # Errors
+/// If the system does not let us listen to signals.
+pub fn interrupts() -> Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
         // In this order: the first signal finds the flag unset and sets it.

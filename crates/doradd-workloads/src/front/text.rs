@@ -124,7 +124,8 @@ fn verification(f: &mut fmt::Formatter<'_>, verified: &Verified) -> fmt::Result 
 }
 
 /// A number with commas.
-pub(crate) fn number(n: u64) -> String {
+#[must_use]
+pub fn number(n: u64) -> String {
     let digits = n.to_string();
     let mut text = String::new();
     for (i, digit) in digits.chars().enumerate() {

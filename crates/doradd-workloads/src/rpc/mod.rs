@@ -19,14 +19,18 @@
 //! | `order_log` | the accepted order as a file |
 //! | `feed` | the queue to the dispatcher, which is its log |
 //! | `board`, `pending` | results on their way back, requests that wait for them |
+//! | `documents` | JSON with schemas |
 //! | `results` | one number for all results |
+//! | [`client`] | a client that measures |
 //! | `serial` | the accepted order executed one by one |
 
 mod acceptor;
 mod board;
 pub mod buffers;
+pub mod client;
 mod clients;
 mod connection;
+mod documents;
 mod feed;
 mod handler;
 mod order_log;
@@ -38,6 +42,10 @@ mod statistics;
 pub mod wire;
 
 pub use board::{Answers, Board, Ticket};
+pub use documents::{
+    ClientDocument, ClientSetup, RPC_JSON_VERSION, ServerDocument, ServerState, client_schema,
+    server_schema,
+};
 pub use handler::Ordered;
 pub use order_log::OrderLogError;
 pub use results::ResultsDigest;

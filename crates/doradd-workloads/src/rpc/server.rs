@@ -72,7 +72,7 @@ pub enum ServeError {
     #[error("cannot build the runtime")]
     Build(#[from] BuildError),
     /// The runtime stopped.
-    #[error("the runtime stopped: {0}")]
+    #[error("the runtime stopped")]
     Replay(#[from] ReplayError),
     /// The accepted order cannot be written.
     #[error(transparent)]
@@ -86,6 +86,14 @@ pub enum ServeError {
     /// The thread that talks to clients ended by a fault of its own.
     #[error("the thread that talks to clients panicked: a fault of the server, please report it")]
     Panicked,
+}
+
+impl ServeError {
+    /// Whether the system refused something that another machine, or another moment, may give.
+    #[must_use]
+    pub fn is_refusal(&self) -> bool {
+        matches!(self, Self::Listen { .. } | Self::Poll(_) | Self::Thread(_))
+    }
 }
 
 /// What a server did.

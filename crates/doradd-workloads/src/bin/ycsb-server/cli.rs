@@ -50,7 +50,7 @@ pub(crate) struct Cli {
     /// Seconds that clients have at the end to read their last replies
     #[arg(long, default_value_t = 5, value_name = "S")]
     pub(crate) patience: u64,
-    /// Print what was done as JSON
+    /// Prints one JSON document at the end (docs/ycsb-server.schema.json) instead of lines for people
     #[arg(long)]
     pub(crate) json: bool,
     /// Serve nothing: execute the log FILE one by one and print the digests that a server must have had

@@ -8,13 +8,13 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use doradd::{Runtime, StateDigest};
-use doradd_workloads::front::Exit;
+use doradd_workloads::front::{Exit, raise_descriptor_limit};
 use doradd_workloads::log::{MappedLog, Rows};
 use doradd_workloads::memory::{self, Bytes};
-use doradd_workloads::rpc::{Answers, Options, Served, Server, Stopper, Ticket, execute_serially};
+use doradd_workloads::rpc::{
+    Answers, Options, Served, Server, ServerDocument, Stopper, Ticket, execute_serially,
+};
 use doradd_workloads::ycsb::Ycsb;
-use nix::sys::resource::{Resource, getrlimit, setrlimit};
-use serde_json::json;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
@@ -63,10 +63,13 @@ fn serve<const WORDS: usize>(cli: &Cli) -> Result<Exit> {
         server.address(),
         cli.rows
     ));
+    let address = server.address();
     let served = server.run(&board, &app, |notice| say(&notice))?;
     let state = app.state_digest();
     if cli.json {
-        print(&format_args!("{:#}", as_json(&served, state)))?;
+        let table = (cli.rows, cli.row_bytes);
+        let document = ServerDocument::new(&served, state.to_string(), address.to_string(), table);
+        print(&serde_json::to_string_pretty(&document)?)?;
     } else {
         print(&Summary {
             served: &served,
@@ -92,16 +95,6 @@ fn options(cli: &Cli) -> Options {
         connections: cli.connections,
         log: cli.log.clone(),
         patience: Duration::from_secs(cli.patience),
-    }
-}
-
-/// As many connections as the system lets this user have.
-fn raise_descriptor_limit() {
-    if let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE)
-        && soft < hard
-    {
-        // If it is refused, the limit stays, and the server says so when it is reached.
-        let _ = setrlimit(Resource::RLIMIT_NOFILE, hard, hard);
     }
 }
 
@@ -135,15 +128,6 @@ fn print(what: &dyn fmt::Display) -> Result<()> {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         done => done.context("cannot write to standard output"),
     }
-}
-
-fn as_json(served: &Served, state: StateDigest) -> serde_json::Value {
-    json!({
-        "schema_version": 1,
-        "statistics": served.statistics,
-        "state_digest": state.to_string(),
-        "results_digest": served.results.to_string(),
-    })
 }
 
 /// What was done, for people.
