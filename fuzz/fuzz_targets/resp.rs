@@ -28,7 +28,7 @@ fn parse<'a>(parts: impl Iterator<Item = &'a [u8]>) -> Stream {
                 break;
             }
         }
-        assert!(commands.held_bytes() <= BOUNDS.query_bytes + part.len() * size_of::<usize>());
+        assert!(commands.held_bytes() <= BOUNDS.query_bytes);
     }
     let list = commands
         .iter()

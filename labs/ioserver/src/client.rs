@@ -11,12 +11,10 @@ use crate::resp::{Bounds, Commands, Parser, ProtocolError, Reply};
 use crate::stats::Tally;
 use crate::turn::{Session, Turn};
 
-/// Bytes read at once, and so the bytes of commands executed in one turn, but for the first.
-pub(crate) const READ_BYTES: usize = 16 << 10;
-/// Bytes written to one client before others have their turn.
-const WRITE_BYTES: usize = 256 << 10;
-/// Reads of a client that sends one large command before others have their turn.
-const READS_MAX: usize = 16;
+/// Reads, and writes, of a client with large commands or replies before others have their turn.
+const CALLS_MAX: usize = 16;
+/// Bytes of an error that ends a connection, at most.
+const FAULT_BYTES: usize = 1 << 10;
 /// Above this capacity the rest of a line gives its memory back.
 const KEEP_BYTES: usize = 4 << 10;
 /// Bytes thrown away when a connection is closed by us, so that the system does not reset it before the last reply is read.
@@ -93,7 +91,7 @@ impl Client {
     ) -> Self {
         Self {
             stream,
-            readable: true,
+            readable: false,
             read_closed: false,
             writable: true,
             input: Vec::new(),
@@ -178,7 +176,7 @@ impl Client {
         let Some(fault) = self.fault.take_if(|_| self.phase == Phase::Open) else {
             return;
         };
-        let mut text = Reply::new(READ_BYTES);
+        let mut text = Reply::new(FAULT_BYTES);
         text.error(&format!("ERR Protocol error: {fault}"));
         self.output.append(text.bytes_mut());
         self.cause = Some(match fault {
@@ -189,10 +187,10 @@ impl Client {
     }
 
     /// Does for the client what can be done now, within its share of time.
-    pub(crate) fn serve(&mut self, tally: &Tally<'_>, scratch: &mut [u8], limits: &Limits) -> Next {
-        for _ in 0..READS_MAX {
+    pub(crate) fn serve(&mut self, tally: &Tally, scratch: &mut [u8], limits: &Limits) -> Next {
+        for _ in 0..CALLS_MAX {
             if self.phase != Phase::Over && self.writable && self.output.pending() > 0 {
-                self.write(tally);
+                self.write(tally, scratch.len());
             }
             if self.is_away() {
                 return Next::Wait;
@@ -239,21 +237,28 @@ impl Client {
         }
     }
 
-    fn write(&mut self, tally: &Tally<'_>) {
-        match self.output.send(&mut self.stream, WRITE_BYTES) {
-            Ok((sent, full)) => {
-                self.writable = !full;
-                tally.wrote(sent);
+    fn write(&mut self, tally: &Tally, chunk: usize) {
+        for _ in 0..CALLS_MAX {
+            match self.output.send(&mut self.stream, chunk) {
+                Ok(Some(sent)) => {
+                    tally.writes();
+                    tally.sent(sent);
+                }
+                Ok(None) => self.writable = false,
+                Err(_) => self.phase = Phase::Over,
             }
-            Err(_) => self.phase = Phase::Over,
+            if !self.writable || self.phase == Phase::Over || self.output.pending() == 0 {
+                break;
+            }
         }
     }
 
     /// Reads once, and parses what came.
-    fn read(&mut self, tally: &Tally<'_>, scratch: &mut [u8]) {
+    fn read(&mut self, tally: &Tally, scratch: &mut [u8]) {
         match self.stream.read(scratch) {
             Ok(n) => {
-                tally.read(n);
+                tally.reads();
+                tally.received(n);
                 if n == 0 {
                     // It sends no more, but may well be reading: what it asked for is still answered.
                     self.end();

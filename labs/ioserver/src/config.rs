@@ -24,6 +24,9 @@ pub struct Config {
     /// IO threads beside the main thread.
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..THREADS_MAX as i64))]
     pub io_threads: u16,
+    /// Bytes read or written with one system call at most. The smaller, the more of its time an IO thread counts.
+    #[arg(long, value_name = "SIZE", default_value = "16kb", value_parser = chunk)]
+    pub io_chunk: usize,
     /// Where each IO thread counts its reads and writes.
     #[arg(long, value_enum, default_value_t = StatsLayout::Shared)]
     pub stats: StatsLayout,
@@ -97,6 +100,16 @@ fn size(text: &str) -> Result<usize, String> {
         .ok_or_else(|| "larger than the address space".to_owned())
 }
 
+/// A size of which there is something, and not so much that a buffer of it per thread matters.
+fn chunk(text: &str) -> Result<usize, String> {
+    let bytes = size(text)?;
+    if (1..=1 << 20).contains(&bytes) {
+        Ok(bytes)
+    } else {
+        Err("it is from 1 to 1mb".to_owned())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -114,6 +127,8 @@ mod tests {
         for (text, bytes) in right {
             assert_eq!(size(text), Ok(bytes), "{text}");
         }
+        assert!(chunk("0").is_err() && chunk("2mb").is_err());
+        assert_eq!(chunk("1mb"), Ok(1 << 20));
         for text in ["", "kb", "-1", "1.5mb", "3tb", "99999999999999gb"] {
             assert!(size(text).is_err(), "{text}");
         }

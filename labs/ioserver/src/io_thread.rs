@@ -10,7 +10,7 @@ use anyhow::{Context as _, Result, anyhow};
 use mio::{Events, Interest, Poll, Token};
 use slab::Slab;
 
-use crate::client::{Cause, Client, Next, READ_BYTES};
+use crate::client::{Cause, Client, Next};
 use crate::mailbox::{MAIL, Mailbox};
 use crate::stats::{Stats, Tally};
 use crate::turn::{Session, ToIo, ToMain, Turn};
@@ -24,7 +24,7 @@ pub(crate) struct IoThread<'s> {
     number: usize,
     poll: Poll,
     stats: &'s Stats,
-    tally: Tally<'s>,
+    tally: Tally,
     mail: &'s Mailbox<ToIo>,
     main: &'s Mailbox<ToMain>,
     clients: Slab<Client>,
@@ -34,6 +34,7 @@ pub(crate) struct IoThread<'s> {
     again: Vec<usize>,
     /// Bytes of all clients' buffers.
     held: usize,
+    /// What is read at once.
     scratch: Box<[u8]>,
 }
 
@@ -44,6 +45,7 @@ impl<'s> IoThread<'s> {
         stats: &'s Stats,
         mail: &'s Mailbox<ToIo>,
         main: &'s Mailbox<ToMain>,
+        chunk: usize,
     ) -> Self {
         Self {
             number,
@@ -56,7 +58,7 @@ impl<'s> IoThread<'s> {
             outbox: Vec::new(),
             again: Vec::new(),
             held: 0,
-            scratch: vec![0; READ_BYTES].into(),
+            scratch: vec![0; chunk].into(),
         }
     }
 
@@ -113,7 +115,7 @@ impl<'s> IoThread<'s> {
     fn adopt(&mut self, stream: mio::net::TcpStream, session: Session) -> Result<()> {
         let entry = self.clients.vacant_entry();
         let slot = entry.key();
-        let limits = &self.stats.server.limits;
+        let limits = &self.stats.limits;
         let client = entry.insert(Client::new(stream, session, self.number, slot, limits));
         let interest = Interest::READABLE | Interest::WRITABLE;
         let registered = self
@@ -141,7 +143,7 @@ impl<'s> IoThread<'s> {
         let Some(client) = self.clients.get_mut(slot) else {
             return;
         };
-        let limits = &self.stats.server.limits;
+        let limits = &self.stats.limits;
         let next = client.serve(&self.tally, &mut self.scratch, limits);
         let footprint = client.footprint();
         self.held = self.held - client.counted + footprint;
@@ -159,7 +161,7 @@ impl<'s> IoThread<'s> {
             return;
         };
         self.held -= client.counted;
-        let server = &self.stats.server;
+        let server = self.stats.server;
         let counters: &[&AtomicU64] = match client.cause {
             Some(Cause::Protocol) => &[&server.stat_protocol_errors],
             Some(Cause::Query) => &[
@@ -184,7 +186,7 @@ impl<'s> IoThread<'s> {
     /// Disconnects the largest clients while all together have more than this thread's part.
     fn keep_to_memory(&mut self) {
         let n_io_threads = self.stats.n_threads - 1;
-        let most = self.stats.server.limits.maxmemory_clients / n_io_threads;
+        let most = self.stats.limits.maxmemory_clients / n_io_threads;
         while self.held > most {
             // Those that are with the main thread come back in a moment.
             let at_home = self

@@ -26,7 +26,7 @@ pub(crate) struct MainThread<'s> {
     pub(crate) poll: Poll,
     pub(crate) listener: TcpListener,
     pub(crate) executor: Executor<'s>,
-    pub(crate) tally: Tally<'s>,
+    pub(crate) tally: Tally,
     pub(crate) mail: &'s Mailbox<ToMain>,
     /// Of IO thread `i + 1`.
     pub(crate) io_threads: &'s [Isolated<Mailbox<ToIo>>],
@@ -132,14 +132,15 @@ impl MainThread<'_> {
 
     /// Gives a connection to the IO thread with the fewest, or refuses it.
     fn welcome(&mut self, mut stream: TcpStream, session: Session, outboxes: &mut [Vec<ToIo>]) {
-        let server = &self.executor.stats.server;
+        let server = self.executor.stats.server;
         let numbers = &server.io_threads_clients_num[1..=outboxes.len()];
         let n_clients: u64 = numbers.iter().map(read).sum();
-        if n_clients >= server.limits.maxclients as u64 {
+        if n_clients >= self.executor.stats.limits.maxclients as u64 {
             // A socket that was just made takes a line; if not, the client sees the end.
             let text = b"-ERR max number of clients reached\r\n";
+            self.tally.writes();
             let written = io::Write::write(&mut stream, text).unwrap_or(0);
-            self.tally.wrote(written);
+            self.tally.sent(written);
             bump(&server.stat_rejected_conn);
             return;
         }

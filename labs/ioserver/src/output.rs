@@ -37,25 +37,17 @@ impl Output {
         self.bytes.append(more);
     }
 
-    /// Sends what the socket takes, at most about `most` bytes. Returns how much was sent and whether the socket is full.
-    pub(crate) fn send(&mut self, to: &mut impl Write, most: usize) -> io::Result<(usize, bool)> {
-        let mut sent = 0;
-        let mut full = false;
-        while self.pending() > 0 && sent < most {
-            match to.write(&self.bytes[self.sent..]) {
-                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-                Ok(n) => {
-                    sent += n;
-                    self.sent += n;
-                }
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    full = true;
-                    break;
-                }
-                Err(error) => return Err(error),
-            }
-        }
+    /// Sends at most `most` bytes with one system call; nothing if the socket is full.
+    pub(crate) fn send(&mut self, to: &mut impl Write, most: usize) -> io::Result<Option<usize>> {
+        let end = self.bytes.len().min(self.sent.saturating_add(most));
+        let sent = match to.write(&self.bytes[self.sent..end]) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(n) => n,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => 0,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        self.sent += sent;
         if self.pending() == 0 {
             self.sent = 0;
             self.bytes.clear();
@@ -63,6 +55,6 @@ impl Output {
                 self.bytes = Vec::new();
             }
         }
-        Ok((sent, full))
+        Ok(Some(sent))
     }
 }

@@ -22,6 +22,8 @@ const OTHER_DESCRIPTORS: u64 = 64;
 
 /// Runs a server until a client sends SHUTDOWN. The first line that is written to `out` says where it listens.
 ///
+/// Once in a process: what it counts on shared lines is in a global.
+///
 /// # Errors
 /// If the address cannot be listened on, or the system refuses threads or events.
 pub fn serve(config: &Config, out: &mut impl Write) -> Result<()> {
@@ -50,6 +52,7 @@ pub fn serve(config: &Config, out: &mut impl Write) -> Result<()> {
         mailboxes.push(Isolated::new(Mailbox::new(poll.registry())?));
         polls.push(poll);
     }
+    let chunk = config.io_chunk;
     let main = MainThread {
         poll,
         listener,
@@ -60,7 +63,7 @@ pub fn serve(config: &Config, out: &mut impl Write) -> Result<()> {
     };
     thread::scope(|scope| {
         for (i, poll) in polls.into_iter().enumerate() {
-            let io = IoThread::new(i + 1, poll, &stats, &mailboxes[i], &mail);
+            let io = IoThread::new(i + 1, poll, &stats, &mailboxes[i], &mail, chunk);
             let spawned = thread::Builder::new()
                 .name(thread_name(i + 1))
                 .spawn_scoped(scope, || io.run());

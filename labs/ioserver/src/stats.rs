@@ -4,6 +4,7 @@
 //! elements of arrays, eight to a line, beside what the main thread writes with each command. [`IoCounts`] is the repaired
 //! layout: a block for each thread on lines of its own. The flags choose, at each count, which of the two is written.
 
+use std::mem::offset_of;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
@@ -11,41 +12,48 @@ use hitm_counters::{Claim, Counter, Counters, PerThread};
 
 use crate::config::{Config, Limits, NetBytesLayout, StatsLayout, THREADS_MAX};
 
-/// The server's state that several threads use. The order of the fields is that of the text: it is the layout that is
-/// looked at. Everything is relaxed: these are counts, and order nothing.
+/// The server's state that several threads use. The order of the fields is that of the text, and the base is aligned, so
+/// that it is the same lines in every build. Everything is relaxed: these are counts, and order nothing.
 #[derive(Debug)]
-#[repr(C)]
+#[repr(C, align(64))]
 pub(crate) struct Server {
-    /// Read by the IO threads for each client.
-    pub(crate) limits: Limits,
-    // Written by the main thread, with each command or connection.
-    pub(crate) stat_numcommands: AtomicU64,
-    pub(crate) stat_numconnections: AtomicU64,
-    pub(crate) stat_rejected_conn: AtomicU64,
-    pub(crate) stat_keyspace_hits: AtomicU64,
-    pub(crate) stat_keyspace_misses: AtomicU64,
-    pub(crate) stat_total_error_replies: AtomicU64,
     // Written by all threads.
     stat_net_input_bytes: AtomicU64,
     stat_net_output_bytes: AtomicU64,
-    // One element for each thread: 0 is the main thread.
-    stat_io_reads_processed: [AtomicU64; THREADS_MAX],
-    stat_io_writes_processed: [AtomicU64; THREADS_MAX],
-    // Written by the main thread when a connection comes or goes.
+    // Written by the main thread when a connection comes or goes. 0 is the main thread, in all of these arrays.
     pub(crate) io_threads_clients_num: [AtomicU64; THREADS_MAX],
     // Written by any thread, seldom.
     pub(crate) stat_protocol_errors: AtomicU64,
     pub(crate) stat_client_qbuf_limit_disconnections: AtomicU64,
     pub(crate) stat_client_outbuf_limit_disconnections: AtomicU64,
     pub(crate) stat_evictedclients: AtomicU64,
+    // Written by the main thread, with each command or connection.
+    pub(crate) stat_numconnections: AtomicU64,
+    pub(crate) stat_rejected_conn: AtomicU64,
+    pub(crate) stat_total_error_replies: AtomicU64,
+    pub(crate) stat_keyspace_hits: AtomicU64,
+    pub(crate) stat_keyspace_misses: AtomicU64,
+    pub(crate) stat_numcommands: AtomicU64,
+    // Written by each thread, an element each.
+    stat_io_reads_processed: [AtomicU64; THREADS_MAX],
+    stat_io_writes_processed: [AtomicU64; THREADS_MAX],
 }
+
+/// A global, as a server's state often is; so there is one server in a process.
+static SERVER: Server = Server::new();
+
+// The elements of IO threads 1 to 3 are beside what the main thread writes with each command.
+const _: () = {
+    let third = offset_of!(Server, stat_io_reads_processed) + 3 * size_of::<AtomicU64>();
+    assert!(offset_of!(Server, stat_numcommands) / 64 == third / 64);
+};
 
 /// What one thread counts, in the repaired layout.
 #[derive(Debug, Counters)]
 pub(crate) struct IoCounts {
-    /// Times that a client's socket was read.
+    /// Times that a socket was read.
     reads: Counter,
-    /// Times that a client's socket was written.
+    /// Times that a socket was written.
     writes: Counter,
     /// Bytes read from sockets.
     net_input_bytes: Counter,
@@ -56,7 +64,8 @@ pub(crate) struct IoCounts {
 /// Both layouts, and which is used.
 #[derive(Debug)]
 pub(crate) struct Stats {
-    pub(crate) server: Box<Server>,
+    pub(crate) server: &'static Server,
+    pub(crate) limits: Limits,
     counts: PerThread<IoCounts>,
     stats: StatsLayout,
     net_bytes: NetBytesLayout,
@@ -75,14 +84,13 @@ pub(crate) fn add_own(counter: &AtomicU64, n: u64) {
     counter.store(value.wrapping_add(n), Ordering::Relaxed);
 }
 
-fn zeros() -> [AtomicU64; THREADS_MAX] {
+const fn zeros() -> [AtomicU64; THREADS_MAX] {
     [const { AtomicU64::new(0) }; THREADS_MAX]
 }
 
 impl Server {
-    fn new(limits: Limits) -> Self {
+    const fn new() -> Self {
         Self {
-            limits,
             stat_numcommands: AtomicU64::new(0),
             stat_numconnections: AtomicU64::new(0),
             stat_rejected_conn: AtomicU64::new(0),
@@ -106,7 +114,8 @@ impl Stats {
     pub(crate) fn new(config: &Config, limits: Limits) -> Self {
         let n_threads = usize::from(config.io_threads) + 1;
         Self {
-            server: Box::new(Server::new(limits)),
+            server: &SERVER,
+            limits,
             counts: PerThread::with_capacity(n_threads),
             stats: config.stats,
             net_bytes: config.net_bytes,
@@ -116,9 +125,9 @@ impl Stats {
     }
 
     /// What a thread counts with; the main thread is number 0.
-    pub(crate) fn tally(&self, thread: usize) -> Tally<'_> {
+    pub(crate) fn tally(&self, thread: usize) -> Tally {
         Tally {
-            server: &self.server,
+            server: self.server,
             own: self.counts.claim(&thread_name(thread)),
             thread,
             stats: self.stats,
@@ -128,7 +137,7 @@ impl Stats {
 
     /// Reads and writes of each thread.
     pub(crate) fn by_thread(&self) -> Vec<(u64, u64)> {
-        let server = &self.server;
+        let server = self.server;
         match self.stats {
             StatsLayout::Shared => (server.stat_io_reads_processed.iter())
                 .zip(&server.stat_io_writes_processed)
@@ -165,7 +174,7 @@ impl Stats {
 
     /// Starts all counts from zero, but not those of what exists now.
     pub(crate) fn reset(&self) {
-        let server = &self.server;
+        let server = self.server;
         let single = [
             &server.stat_numcommands,
             &server.stat_numconnections,
@@ -203,17 +212,17 @@ pub(crate) fn thread_name(thread: usize) -> String {
 
 /// One thread's way to count.
 #[derive(Debug)]
-pub(crate) struct Tally<'s> {
-    server: &'s Server,
+pub(crate) struct Tally {
+    server: &'static Server,
     own: Claim<IoCounts>,
     thread: usize,
     stats: StatsLayout,
     net_bytes: NetBytesLayout,
 }
 
-impl Tally<'_> {
+impl Tally {
     /// A socket was read.
-    pub(crate) fn read(&self, bytes: usize) {
+    pub(crate) fn reads(&self) {
         match self.stats {
             StatsLayout::Shared => {
                 let counter = &self.server.stat_io_reads_processed[self.thread];
@@ -221,6 +230,10 @@ impl Tally<'_> {
             }
             StatsLayout::Counters => self.own.reads.inc(),
         }
+    }
+
+    /// So many bytes were read.
+    pub(crate) fn received(&self, bytes: usize) {
         match self.net_bytes {
             NetBytesLayout::Shared => {
                 let counter = &self.server.stat_net_input_bytes;
@@ -231,7 +244,7 @@ impl Tally<'_> {
     }
 
     /// A socket was written.
-    pub(crate) fn wrote(&self, bytes: usize) {
+    pub(crate) fn writes(&self) {
         match self.stats {
             StatsLayout::Shared => {
                 let counter = &self.server.stat_io_writes_processed[self.thread];
@@ -239,6 +252,10 @@ impl Tally<'_> {
             }
             StatsLayout::Counters => self.own.writes.inc(),
         }
+    }
+
+    /// So many bytes were written.
+    pub(crate) fn sent(&self, bytes: usize) {
         match self.net_bytes {
             NetBytesLayout::Shared => {
                 let counter = &self.server.stat_net_output_bytes;

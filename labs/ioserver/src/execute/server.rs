@@ -213,7 +213,7 @@ pub(super) fn config(call: &mut Call<'_, '_>, command: Command<'_>) -> Outcome {
 }
 
 /// All settings by the names that Redis has for them. `save` and `appendonly` are what benchmarks ask for.
-fn settings(config: &Config) -> [(&'static str, String); 13] {
+fn settings(config: &Config) -> [(&'static str, String); 14] {
     let limits = &config.limits;
     [
         ("appendonly", "no".to_owned()),
@@ -226,6 +226,7 @@ fn settings(config: &Config) -> [(&'static str, String); 13] {
             "client-query-buffer-limit",
             limits.client_query_buffer_limit.to_string(),
         ),
+        ("io-chunk", config.io_chunk.to_string()),
         ("io-threads", config.io_threads.to_string()),
         ("maxclients", limits.maxclients.to_string()),
         ("maxmemory", limits.maxmemory.to_string()),

@@ -4,7 +4,7 @@
 /// Above this capacity memory is given back when nothing is in it.
 const KEEP_BYTES: usize = 64 << 10;
 /// What an argument takes beside its bytes.
-const ARGUMENT_BYTES: usize = size_of::<usize>();
+pub(super) const ARGUMENT_BYTES: usize = size_of::<usize>();
 
 /// Commands in the order in which they came, and the beginning of the next one.
 #[derive(Clone, Debug, Default)]

@@ -5,7 +5,7 @@
 
 use thiserror::Error;
 
-use super::commands::Commands;
+use super::commands::{ARGUMENT_BYTES, Commands};
 use super::inline;
 
 /// Arguments of one command at most.
@@ -20,7 +20,7 @@ const LENGTH_LINE_MAX: usize = 32;
 pub struct Bounds {
     /// Bytes of one argument.
     pub bulk_bytes: usize,
-    /// Bytes of what is not executed yet.
+    /// Bytes of what is not executed yet, with a word for each argument.
     pub query_bytes: usize,
 }
 
@@ -165,6 +165,8 @@ impl Parser {
         };
         self.admit(end, into)?;
         let words = inline::split(&input[..end], into).map_err(|_| ProtocolError::InlineQuotes)?;
+        // Only now is it known how many words there are.
+        self.admit(0, into)?;
         if words > 0 {
             into.end_command();
         }
@@ -192,7 +194,7 @@ impl Parser {
 
     fn bulk(&mut self, input: &[u8], arguments: i64, bytes: usize, into: &mut Commands) -> Step {
         let part = &input[..input.len().min(bytes)];
-        self.admit(part.len(), into)?;
+        self.admit(part.len() + ARGUMENT_BYTES, into)?;
         into.extend(part);
         match bytes - part.len() {
             0 => self.state = State::BulkEnd { arguments },

@@ -93,15 +93,7 @@ fn promised_lengths_take_no_memory() {
     let peak = server.peak_kib();
     assert!(peak < BOUNDED_KIB, "{peak} KiB");
     drop(clients);
-    wait_for_clients(&server, 1);
-}
-
-fn wait_for_clients(server: &Server, most: u64) {
-    let began = Instant::now();
-    while server.info("connected_clients") > most {
-        assert!(began.elapsed() < Duration::from_secs(20));
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    server.wait_for_clients(1);
 }
 
 #[test]
@@ -191,7 +183,7 @@ fn a_half_closed_connection_is_answered_to_the_end() {
     sent.push_str(&"GET k\r\n".repeat(300));
     let answer = server.ask(sent.as_bytes());
     assert_eq!(answer.len(), 5 + 300 * (8 + 60_000 + 2));
-    wait_for_clients(&server, 1);
+    server.wait_for_clients(1);
 }
 
 #[test]
@@ -209,7 +201,7 @@ fn clients_that_vanish_leave_nothing() {
         drop(client);
     }
     server.assert_serves();
-    wait_for_clients(&server, 1);
+    server.wait_for_clients(1);
 }
 
 #[test]
@@ -279,7 +271,7 @@ fn a_thousand_connections() {
         assert!((250..=251).contains(&clients), "{info}");
     }
     drop(clients);
-    wait_for_clients(&server, 1);
+    server.wait_for_clients(1);
     let peak = server.peak_kib();
     assert!(peak < BOUNDED_KIB, "{peak} KiB");
 }

@@ -7,7 +7,8 @@ use crate::server::{Server, read_to_end, text};
 
 /// Holds a conversation with a new server: `> ` is a line that the client sends, `< ` one that the server answers.
 ///
-/// All is sent at once, and then again byte by byte to another server: the answers are the same.
+/// All is sent at once, then byte by byte to another server, then to one that reads and writes byte by byte: the answers are
+/// the same.
 fn check(conversation: &str) {
     let lines: Vec<&str> = conversation
         .lines()
@@ -21,15 +22,18 @@ fn check(conversation: &str) {
             .collect()
     };
     let (sent, expected) = (marked(">"), marked("<"));
-    for at_once in [sent.len(), 1] {
-        let server = Server::start(&["--io-threads", "2"]);
+    for (at_once, chunk) in [(sent.len(), "16kb"), (1, "16kb"), (sent.len(), "1")] {
+        let server = Server::start(&["--io-threads", "2", "--io-chunk", chunk]);
         let mut stream = server.connect();
         for part in sent.as_bytes().chunks(at_once) {
             stream.write_all(part).unwrap();
         }
         stream.shutdown(Shutdown::Write).unwrap();
         let answered = text(read_to_end(&mut stream));
-        assert_eq!(answered, expected, "{at_once} bytes at once of {sent}");
+        assert_eq!(
+            answered, expected,
+            "{at_once} bytes at once, {chunk} read at once, of {sent}"
+        );
     }
 }
 

@@ -4,6 +4,7 @@
 
 mod bounds;
 mod commands;
+mod live;
 mod malformed;
 mod parser;
 mod redis_tools;

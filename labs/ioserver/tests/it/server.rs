@@ -3,7 +3,7 @@
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{Shutdown, TcpStream};
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long a test waits for bytes before it fails: long, because the machine may be busy.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -80,6 +80,15 @@ impl Server {
         let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
         let digits = line.unwrap().trim().trim_end_matches(" kB");
         digits.parse().unwrap()
+    }
+
+    /// Waits until no more clients are connected than these, the asking one included.
+    pub(crate) fn wait_for_clients(&self, most: u64) {
+        let began = Instant::now();
+        while self.info("connected_clients") > most {
+            assert!(began.elapsed() < PATIENCE, "more than {most} clients");
+            std::thread::sleep(Duration::from_millis(5));
+        }
     }
 
     /// Waits for the end of a server that was told to end.
