@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::process::Command;
+use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
@@ -32,6 +33,8 @@ pub(super) struct Case {
     pub(super) prove: bool,
     /// Which pairs of runs count.
     pub(super) counted: Counted,
+    /// Processors that it takes to show the fault: those of the threads that fight, and of what drives them.
+    pub(super) needs: usize,
 }
 
 /// A program in one of its layouts.
@@ -62,6 +65,8 @@ pub(super) struct Outcome {
     pub(super) gain: Gain,
     /// What else is to be known of the timed runs.
     pub(super) note: Option<String>,
+    /// Whether the machine has fewer processors than it takes to show the fault.
+    pub(super) too_few: Option<usize>,
     /// The machine, as a report describes it.
     pub(super) machine: Value,
 }
@@ -108,6 +113,7 @@ impl Session<'_> {
             repaired,
             gain,
             note: case.slow.note(),
+            too_few: (processors() < case.needs).then_some(case.needs),
             machine,
         })
     }
@@ -166,6 +172,11 @@ impl Session<'_> {
             .with_context(|| format!("no report: {}", ended.failure()))?;
         serde_json::from_str(&text).context("the report is not JSON")
     }
+}
+
+/// How many this process may use.
+pub(super) fn processors() -> usize {
+    thread::available_parallelism().map_or(1, usize::from)
 }
 
 /// The reason that a report gives for having no number, without what to do about it.

@@ -3,11 +3,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::thread;
 
 use anyhow::{Context as _, Result};
 
-use super::case::{Case, Session, TIME_LIMIT};
+use super::case::{Case, Session, TIME_LIMIT, processors};
 use super::child;
 use super::gain::Counted;
 use super::program::{Meter, Program};
@@ -27,6 +26,7 @@ pub(super) fn story1() -> Result<Vec<Case>> {
     let layout = |fixed: &str| {
         Box::new(Program {
             path: program.clone(),
+            sampling: "",
             look: format!("--seconds 2 {fixed}"),
             prove: format!("--seconds 60 {fixed}"),
             timed: format!("--seconds 1 {fixed}"),
@@ -44,6 +44,7 @@ pub(super) fn story1() -> Result<Vec<Case>> {
         repaired: layout("--fixed"),
         prove: true,
         counted: Counted::SideBySide,
+        needs: 2,
     }])
 }
 
@@ -67,7 +68,8 @@ pub(super) fn story1_in_doradd(session: &Session<'_>) -> Result<Vec<Case>> {
         };
         Box::new(Program {
             path,
-            look: options(3),
+            sampling: "--rate 10000",
+            look: options(4),
             prove: options(60),
             timed: options(1),
             meter: Meter::Executed,
@@ -84,6 +86,7 @@ pub(super) fn story1_in_doradd(session: &Session<'_>) -> Result<Vec<Case>> {
         repaired: layout(repaired),
         prove: false,
         counted: Counted::SideBySide,
+        needs: 2,
     }])
 }
 
@@ -106,13 +109,12 @@ pub(super) fn story2() -> Result<Vec<Case>> {
     let rust = lab::collector()?;
     let c = lab::collector_in_c()?;
     // As many threads as run at once, and no more than a line has counters.
-    let threads = thread::available_parallelism()
-        .map_or(2, usize::from)
-        .clamp(2, 8);
+    let threads = processors().clamp(2, 8);
     let layout = |program: &Path, layout: &str, op: &str, total: &str| {
         let common = format!("--threads {threads} --runs 1 --layout {layout} --op {op}");
         Box::new(Program {
             path: program.to_owned(),
+            sampling: "",
             look: format!("{common} --total {total}"),
             prove: format!("{common} --total 1e12"),
             timed: format!("{common} --total {total} --json"),
@@ -127,6 +129,7 @@ pub(super) fn story2() -> Result<Vec<Case>> {
         repaired,
         prove,
         counted: Counted::SideBySide,
+        needs: 2,
     };
     Ok(vec![
         case(

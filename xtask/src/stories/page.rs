@@ -28,7 +28,10 @@ impl Row {
     /// Whether hitm said of both layouts what it has to.
     pub(super) fn is_right(&self) -> bool {
         match &self.outcome {
-            Ok(outcome) => outcome.slow.expected.is_some() && outcome.repaired.is_gone(),
+            Ok(outcome) => {
+                let named = outcome.slow.expected.is_some() || outcome.too_few.is_some();
+                named && outcome.repaired.is_gone()
+            }
             Err(NotRun::Skipped(_)) => true,
             Err(NotRun::Failed(_)) => false,
         }
@@ -42,10 +45,12 @@ impl Row {
                 let slow = &outcome.slow;
                 let note = outcome.note.as_ref();
                 let note = note.map_or(String::new(), |note| format!("; {note}"));
-                let missed = if slow.expected.is_some() {
-                    ""
-                } else {
-                    "MISSED: "
+                let missed = match (&slow.expected, outcome.too_few) {
+                    (Some(_), _) => String::new(),
+                    (None, Some(needs)) => {
+                        format!("not seen (it takes {needs} processors, this machine has fewer): ")
+                    }
+                    (None, None) => "MISSED: ".to_owned(),
                 };
                 let left = if outcome.repaired.is_gone() {
                     ""
@@ -172,7 +177,7 @@ measure what the repair gains on this machine.
 const EXPLANATION: &str = "
 ## What the columns say
 
-- **`hitm run`**: all findings of a run of about a second, with the objects on the line. *At most* is sampled: the share of the
+- **`hitm run`** (of the server: `hitm attach`): all findings, with the objects on the line. *At most* is sampled: the share of the
   participants' time in code that touches the line.
 - **`hitm prove`**: the threads on one core for short windows and apart again. So much faster per second of its own processor
   time the most affected thread runs without its opponents on other cores, with a 95 % interval.
@@ -226,6 +231,7 @@ mod tests {
                     pairs: 9,
                 },
                 note: Some("a note".into()),
+                too_few: None,
                 machine: Value::Null,
             }),
         }
@@ -286,6 +292,17 @@ mod tests {
         assert_eq!(stories, [1, 2, 2, 2, 2]);
         assert!(markdown(&rows, &Value::Null, Some((&merged, 2))).is_err());
         assert!(markdown(&rows, &Value::Null, Some((&page, 2))).is_ok());
+
+        let mut small = row(seen(false, false), seen(false, false));
+        if let Ok(outcome) = &mut small.outcome {
+            outcome.too_few = Some(5);
+        }
+        assert!(small.is_right());
+        let [_, _, slow, ..] = small.cells();
+        assert_eq!(
+            slow,
+            "not seen (it takes 5 processors, this machine has fewer): nothing"
+        );
 
         assert!(text(&rows).starts_with("story 2  a | fault\n  fault     false sharing"));
     }
