@@ -86,6 +86,12 @@ enum Task {
         /// Interleaved runs of each side.
         #[arg(long, default_value_t = 7)]
         runs: u32,
+        /// Of doradd, this case only.
+        #[arg(long, value_name = "CASE")]
+        only: Option<String>,
+        /// Of doradd, the memory at points of a log of a hundred million transactions, and nothing else.
+        #[arg(long)]
+        memory: bool,
     },
     /// Builds a lab and prints how to run it, or runs it.
     Lab {
@@ -181,8 +187,14 @@ pub(crate) fn run() -> Result<ExitCode> {
                 corpus::run(&options)
             }
         }
-        Task::Bench { what, runs } => match what {
-            Bench::Doradd => bench::doradd(runs),
+        Task::Bench {
+            what,
+            runs,
+            only,
+            memory,
+        } => match what {
+            Bench::Doradd if memory => bench::doradd_memory(),
+            Bench::Doradd => bench::doradd(runs, only.as_deref()),
             Bench::Overhead => bench::overhead(runs),
             Bench::Report => bench::report(runs),
             Bench::Check => bench::check(runs),

@@ -1,7 +1,8 @@
-//! Rates of the runtime beside those of a serial loop, in interleaved runs of one process.
+//! Rates of the runtime beside those of a serial loop, in interleaved runs of one process; its latency, its lookahead, and
+//! its memory.
 //!
-//! Prints lines for `cargo xtask bench doradd`: the case, nanoseconds per request of the baseline and of the runtime, and
-//! how many processors each used on average. What is in a line was measured one right after the other.
+//! Prints lines for `cargo xtask bench doradd`. Those of a rate: the case, nanoseconds per request of the baseline and of the
+//! runtime, and how many processors each used on average. What is in a line was measured one right after the other.
 #![expect(clippy::print_stdout, reason = "a program of its own")]
 #![expect(
     clippy::unwrap_used,
@@ -11,9 +12,11 @@
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
-use std::{env, process, thread};
+use std::{env, fs, process, thread};
 
-use doradd::{Access, Acquired, App, Ctx, Dispatch, Random, Runtime, Table, read, replay_serial};
+use doradd::{
+    Access, Acquired, App, Ctx, Dispatch, Log, Next, Random, Runtime, Table, read, replay_serial,
+};
 use nix::time::{ClockId, clock_gettime};
 
 /// A row of 1 KiB.
@@ -59,6 +62,14 @@ impl App for Ycsb {
             }
         }
         black_box(sum);
+    }
+}
+
+impl Ycsb {
+    fn new(rows: usize) -> Self {
+        Self {
+            rows: Table::new(rows, |row| Row([row as u64; 128])),
+        }
     }
 }
 
@@ -134,12 +145,6 @@ fn pairs(
 
 fn runtime(dispatch: Dispatch) -> Runtime {
     let builder = Runtime::builder().workers(1).dispatch(dispatch);
-    // A fourth argument is the bound on what is in flight.
-    let in_flight = env::args().nth(4).and_then(|n| n.parse().ok());
-    let builder = match in_flight {
-        Some(n) => builder.max_in_flight(n),
-        None => builder,
-    };
     builder.build().unwrap()
 }
 
@@ -196,31 +201,196 @@ fn when(case: &str, runs: u32, objects: usize) {
     pairs(case, runs, || line_transfer(100_000), submit);
 }
 
+/// A log whose transactions arrive one by one, each so long after the one before.
+struct Arrivals {
+    log: &'static [Txn],
+    began: Instant,
+    gap: f64,
+    next: usize,
+}
+
+impl Log for Arrivals {
+    type Txn = (&'static Txn, Duration);
+
+    fn next(&mut self) -> Next<Self::Txn> {
+        let Some(txn) = self.log.get(self.next) else {
+            return Next::End;
+        };
+        let arrives = Duration::from_nanos((self.next as f64 * self.gap) as u64);
+        if self.began.elapsed() < arrives {
+            return Next::NotYet;
+        }
+        self.next += 1;
+        Next::Txn((txn, arrives))
+    }
+}
+
+/// Notes for each transaction the time from its arrival to the end of its body.
+struct Timed {
+    app: Ycsb,
+    began: Instant,
+    nanos: Vec<AtomicU64>,
+}
+
+impl App for Timed {
+    type Txn = (&'static Txn, Duration);
+    const MAX_OBJECTS: usize = Ycsb::MAX_OBJECTS;
+    const PREFETCH_LINES: usize = Ycsb::PREFETCH_LINES;
+
+    fn access<'a>(&'a self, (txn, _): &Self::Txn, access: &mut Access<'a>) {
+        self.app.access(txn, access);
+    }
+
+    fn execute(&self, (txn, arrived): &Self::Txn, rows: Acquired<'_>, ctx: &Ctx) {
+        self.app.execute(txn, rows, ctx);
+        let nanos = (self.began.elapsed() - *arrived).as_nanos() as u64;
+        self.nanos[ctx.sequence().0 as usize].store(nanos, Ordering::Relaxed);
+    }
+}
+
+/// Prints the time between two arrivals, and p50, p90, p99 of the time from arrival to end of body, in nanoseconds: half
+/// as many arrive as the runtime did of a full log just before.
+fn latency(runs: u32, rows: usize, hot: usize) {
+    let log = log(400_000, rows, hot);
+    let mut app = Ycsb::new(rows);
+    let mut runtime = runtime(Dispatch::Fused);
+    for i in 0..=runs {
+        let full = measure(log.len(), || {
+            drop(runtime.replay(log.iter(), &app).unwrap())
+        });
+        let gap = 2.0 * full.nanos;
+        let began = Instant::now();
+        let timed = Timed {
+            app,
+            began,
+            nanos: log.iter().map(|_| AtomicU64::new(0)).collect(),
+        };
+        let arrivals = Arrivals {
+            log,
+            began,
+            gap,
+            next: 0,
+        };
+        let half = measure(log.len(), || {
+            drop(runtime.replay(arrivals, &timed).unwrap());
+        });
+        let mut nanos: Vec<u64> = timed
+            .nanos
+            .iter()
+            .map(|n| n.load(Ordering::Relaxed))
+            .collect();
+        nanos.sort_unstable();
+        let quantile = |q: f64| nanos[(q * nanos.len() as f64) as usize];
+        if i > 0 {
+            println!(
+                "latency\t{gap:.1}\t{}\t{}\t{}\t{:.2}",
+                quantile(0.5),
+                quantile(0.9),
+                quantile(0.99),
+                half.processors
+            );
+        }
+        app = timed.app;
+    }
+}
+
+/// Prints nanoseconds per request for each fixed lookahead and for the one that is found, and which that was.
+fn lookahead(runs: u32, rows: usize, hot: usize) {
+    let (app, log) = (Ycsb::new(rows), log(400_000, rows, hot));
+    let distances = [Some(0), Some(2), Some(4), Some(8), Some(16), None];
+    for i in 0..=runs {
+        for distance in distances {
+            let builder = Runtime::builder().workers(1).dispatch(Dispatch::Fused);
+            let builder = match distance {
+                Some(n) => builder.lookahead(n),
+                None => builder,
+            };
+            let mut runtime = builder.build().unwrap();
+            let mut found = 0;
+            let measured = measure(log.len(), || {
+                found = runtime.replay(log.iter(), &app).unwrap().lookahead;
+            });
+            let name = distance.map_or("found".to_owned(), |n| n.to_string());
+            if i > 0 {
+                println!(
+                    "lookahead\t{name}\t{:.1}\t{:.2}\t{found}",
+                    measured.nanos, measured.processors
+                );
+            }
+        }
+    }
+}
+
+/// Prints the resident memory in KiB at points of a log of a hundred million transactions.
+fn memory(rows: usize) {
+    const N: usize = 100_000_000;
+    let app = Empty {
+        rows: Table::new(rows, |_| 0),
+    };
+    let log = log(400_000, rows, 7);
+    let mut taken = 0usize;
+    let log = log.iter().cycle().take(N).inspect(|_| {
+        if taken.is_multiple_of(N / 10) {
+            println!("memory\t{taken}\t{}", resident());
+        }
+        taken += 1;
+    });
+    let replayed = runtime(Dispatch::Fused).replay(log, &app).unwrap();
+    println!("memory\t{}\t{}", replayed.executed, resident());
+}
+
+/// Resident memory of this process in KiB.
+fn resident() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    line.unwrap()
+        .trim()
+        .trim_end_matches(" kB")
+        .parse()
+        .unwrap()
+}
+
 fn main() {
-    let mut args = env::args().skip(1).filter(|arg| arg != "--bench");
-    let (Some(case), Some(runs), Some(rows)) = (args.next(), args.next(), args.next()) else {
-        println!("usage: rates CASE RUNS ROWS");
+    let args: Vec<String> = env::args().skip(1).filter(|arg| arg != "--bench").collect();
+    let [case, runs, rows, hot @ ..] = &*args else {
+        println!("usage: rates CASE RUNS ROWS [HOT]");
         process::exit(2);
     };
     let (runs, rows): (u32, usize) = (runs.parse().unwrap(), rows.parse().unwrap());
+    let hot: usize = hot.first().map_or(0, |hot| hot.parse().unwrap());
     let n = 400_000;
-    let ycsb = || Ycsb {
-        rows: Table::new(rows, |row| Row([row as u64; 128])),
+    let fused = |hot| {
+        replay(
+            case,
+            runs,
+            &Ycsb::new(rows),
+            log(n, rows, hot),
+            Dispatch::Fused,
+        );
     };
-    match &*case {
-        "uniform" => replay(&case, runs, &ycsb(), log(n, rows, 0), Dispatch::Fused),
-        "moderate" => replay(&case, runs, &ycsb(), log(n, rows, 3), Dispatch::Fused),
-        "high" => replay(&case, runs, &ycsb(), log(n, rows, 7), Dispatch::Fused),
-        "pipelined" => replay(&case, runs, &ycsb(), log(n, rows, 0), Dispatch::Pipelined),
+    match &**case {
+        "uniform" => fused(0),
+        "moderate" => fused(3),
+        "high" => fused(7),
+        "pipelined" => replay(
+            case,
+            runs,
+            &Ycsb::new(rows),
+            log(n, rows, 0),
+            Dispatch::Pipelined,
+        ),
         "empty" => {
             let app = Empty {
                 rows: Table::new(rows, |_| 0),
             };
-            replay(&case, runs, &app, log(n, rows, 0), Dispatch::Fused);
+            replay(case, runs, &app, log(n, rows, 0), Dispatch::Fused);
         }
-        "when1" => when(&case, runs, 1),
-        "when2" => when(&case, runs, 2),
-        "read2" => when(&case, runs, 3),
+        "when1" => when(case, runs, 1),
+        "when2" => when(case, runs, 2),
+        "read2" => when(case, runs, 3),
+        "latency" => latency(runs, rows, hot),
+        "lookahead" => lookahead(runs, rows, hot),
+        "memory" => memory(rows),
         _ => {
             println!("no case {case}");
             process::exit(2);

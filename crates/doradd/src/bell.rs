@@ -2,18 +2,17 @@
 //!
 //! The system this crate follows spins forever, and falls to some hundred transactions a second when two of its threads
 //! share a core. Whoever waits here gives its core away after microseconds. A ring that nobody waits for costs one
-//! fence and one load of a line that only sleepers write.
+//! load of a line that only sleepers write, see [`crate::barrier`].
 //!
 //! # Why no ring is lost
 //! The sleeper counts itself, then looks at the condition; the ringer makes the condition true, then looks at the count.
-//! Between the two steps of each stands a sequentially consistent fence, so at least one of them sees the other. The
+//! Between the two steps of each stands a barrier of a pair, so at least one of them sees the other. The
 //! sleeper looks under the mutex that the ringer takes before it notifies, so the notification cannot fall between
 //! look and sleep.
 
+use crate::barrier::Barrier;
 use crate::line::Line;
-use crate::sync::{
-    AtomicU32, Condvar, Mutex, Ordering, SPINS, YIELDS, fence, lock, spin_loop, yield_now,
-};
+use crate::sync::{AtomicU32, Condvar, Mutex, Ordering, SPINS, YIELDS, lock, spin_loop, yield_now};
 
 /// Spins between two looks, at most: some hundred nanoseconds.
 const LONGEST_PAUSE: u32 = 32;
@@ -21,9 +20,15 @@ const LONGEST_PAUSE: u32 = 32;
 /// A place to wait for a condition that other threads make true.
 #[derive(Debug, Default)]
 pub(crate) struct Bell {
-    sleepers: Line<AtomicU32>,
+    sleepers: Line<Sleepers>,
     mutex: Mutex<()>,
     condvar: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Sleepers {
+    n: AtomicU32,
+    barrier: Barrier,
 }
 
 impl Bell {
@@ -48,8 +53,8 @@ impl Bell {
             }
             yield_now();
         }
-        self.sleepers.fetch_add(1, Ordering::Relaxed);
-        fence(Ordering::SeqCst);
+        self.sleepers.n.fetch_add(1, Ordering::Relaxed);
+        self.sleepers.barrier.heavy();
         let mut guard = lock(&self.mutex);
         let mut slept = false;
         while !ready() {
@@ -60,7 +65,7 @@ impl Bell {
                 .unwrap_or_else(std::sync::PoisonError::into_inner);
         }
         drop(guard);
-        self.sleepers.fetch_sub(1, Ordering::Relaxed);
+        self.sleepers.n.fetch_sub(1, Ordering::Relaxed);
         slept
     }
 
@@ -82,8 +87,8 @@ impl Bell {
 
     #[inline]
     fn has_sleepers(&self) -> bool {
-        fence(Ordering::SeqCst);
-        self.sleepers.load(Ordering::Relaxed) != 0
+        self.sleepers.barrier.light();
+        self.sleepers.n.load(Ordering::Relaxed) != 0
     }
 
     #[cold]
@@ -99,7 +104,7 @@ impl Bell {
     /// Whether someone may be asleep here; may miss one who is just falling asleep.
     #[inline]
     pub(crate) fn maybe_sleepers(&self) -> bool {
-        self.sleepers.load(Ordering::Relaxed) != 0
+        self.sleepers.n.load(Ordering::Relaxed) != 0
     }
 }
 

@@ -9,8 +9,8 @@ use std::collections::VecDeque;
 
 use crate::bell::Bell;
 use crate::line::{Line, assert_apart};
-use crate::ring::Ring;
-use crate::sync::{AtomicBool, AtomicU64, AtomicUsize, Mutex, Ordering, lock};
+use crate::ring::{Batches, Ring};
+use crate::sync::{AtomicBool, AtomicU64, AtomicUsize, Mutex, Ordering, lock, spin_loop};
 
 /// How often in a row a worker follows what it freed before it looks at older work: a long chain of conflicts keeps its
 /// data in one core's cache, but must not starve the others.
@@ -18,6 +18,11 @@ const STREAK: u32 = 16;
 
 /// How many bodies before what it refers to a record is fetched: that can be only when the record is there.
 const AHEAD: u64 = 3;
+
+/// Spins before a worker without work looks for more: some hundred nanoseconds.
+const MOMENT: u32 = if cfg!(any(loom, shuttle)) { 1 } else { 8 };
+/// Looks before it says that it is idle.
+const LOOKS: u32 = if cfg!(any(loom, shuttle)) { 1 } else { 4 };
 
 /// What workers run.
 pub(crate) trait Engine: Sync {
@@ -75,13 +80,13 @@ pub(crate) fn bump(counter: &AtomicU64, by: u64, order: Ordering) {
 
 impl Crew {
     /// Rings for so many workers and inboxes, each with room for so many ids.
-    pub(crate) fn new(workers: usize, inboxes: usize, room: usize) -> Self {
-        let rings = |n| (0..n).map(|_| Ring::new(room)).collect();
+    pub(crate) fn new(workers: usize, inboxes: usize, room: usize, batches: Batches) -> Self {
+        let rings = |n, batches| (0..n).map(|_| Ring::new(room, batches)).collect();
         Self {
             stop: Line::new(AtomicBool::new(false)),
             overflowed: Line::new(AtomicUsize::new(0)),
-            inboxes: rings(inboxes),
-            locals: rings(workers),
+            inboxes: rings(inboxes, batches),
+            locals: rings(workers, Batches::Published),
             counts: (0..workers)
                 .map(|_| {
                     Line::new(Counts {
@@ -212,6 +217,9 @@ impl Crew {
             if self.step(engine, worker, me, &mut turns) {
                 continue;
             }
+            if self.is_soon_more() {
+                continue;
+            }
             engine.idle(worker);
             let mut stopped = false;
             let slept = self.work.wait(|| {
@@ -231,6 +239,22 @@ impl Crew {
         }
     }
 
+    /// Waits a moment for more work.
+    ///
+    /// A worker that is faster than who feeds it would otherwise take ids one by one, and each time the lines that they come
+    /// by; a moment later there are some, whose lines come at the same time.
+    fn is_soon_more(&self) -> bool {
+        for _ in 0..LOOKS {
+            for _ in 0..MOMENT {
+                spin_loop();
+            }
+            if self.has_work() {
+                return true;
+            }
+        }
+        false
+    }
+
     /// Runs one ready body, if there is one.
     #[inline]
     pub(crate) fn step<E: Engine>(
@@ -244,16 +268,7 @@ impl Crew {
         let Some(id) = turns.next.take().or_else(|| self.find(me, turns.turn)) else {
             return false;
         };
-        let inbox = &self.inboxes[me % self.inboxes.len()];
-        let ahead = engine.lookahead(worker);
-        if let Some(id) = inbox.peek(ahead + AHEAD) {
-            engine.soon(id);
-        }
-        if ahead > 0
-            && let Some(id) = inbox.peek(ahead - 1)
-        {
-            engine.next(id);
-        }
+        self.look_ahead(engine, worker, me, turns);
         let may_keep = turns.streak < STREAK;
         turns.next = self.run(engine, worker, me, id, may_keep);
         turns.streak = if turns.next.is_some() {
@@ -262,6 +277,31 @@ impl Crew {
             0
         };
         true
+    }
+
+    /// Shows the engine what comes next in the worker's inbox, each id once. Where several are there at once, all their
+    /// records are fetched at the same time.
+    #[inline]
+    fn look_ahead<E: Engine>(
+        &self,
+        engine: &E,
+        worker: &mut E::Worker,
+        me: usize,
+        turns: &mut Turns,
+    ) {
+        let inbox = &self.inboxes[me % self.inboxes.len()];
+        let ahead = engine.lookahead(worker);
+        let (head, end) = inbox.published(ahead + AHEAD);
+        turns.soon = turns.soon.max(head);
+        while turns.soon < end {
+            engine.soon(inbox.at(turns.soon));
+            turns.soon += 1;
+        }
+        turns.next_at = turns.next_at.max(head);
+        while turns.next_at < end.min(head + ahead) {
+            engine.next(inbox.at(turns.next_at));
+            turns.next_at += 1;
+        }
     }
 
     /// Runs a body of the caller's own ring, if there is one. For one who may stop at any time: keeps none for later.
@@ -324,6 +364,9 @@ pub(crate) struct Turns {
     next: Option<u32>,
     streak: u32,
     turn: u32,
+    /// Positions in the inbox up to which [`Engine::soon`] and [`Engine::next`] were told.
+    soon: u64,
+    next_at: u64,
 }
 
 /// Takes what a body freed: the first for this worker itself, the rest for its ring.

@@ -6,7 +6,7 @@
 //! | --- | --- |
 //! | `sync` | the one door to atomics, locks and threads; loom and shuttle stand in for them behind it |
 //! | `line` | values alone on their line, and the compile-time check of it |
-//! | `bell` | waiting: spin, give way, sleep |
+//! | `bell`, `barrier` | waiting: spin, give way, sleep |
 //! | `ring` | ready work: one producer, many consumers |
 //! | `crew` | the workers, and in which order they take work |
 //! | `when` | objects, their queues, and requests from any thread |
@@ -31,6 +31,11 @@
 //! a release and an acquire, so a body sees what the earlier holders of *all* its objects did. Of what it freed, the
 //! worker runs the first next, while its data is in this core's cache (at most sixteen times in a row); the rest goes to
 //! the worker's ring, where others may take it.
+//!
+//! What a request for one or two objects with a small closure needs is one line: the record. Ids go to the workers' inboxes
+//! in batches of eight, but nothing waits for a batch to be full: a worker that runs dry looks where the submitter writes.
+//! It does so after a moment, since each look takes that line away, and what comes after the moment comes together:
+//! records, then their objects, are fetched while others run.
 //!
 //! Objects need no count of the requests that use them. When the last handle is dropped while the queue is not empty, a
 //! bit in the state says so, and the request that leaves the object free drops it.
@@ -72,7 +77,8 @@
 //!
 //! A worker fetches a record some places before it fetches the rows of that record, and these some places before it runs
 //! it. What it reads for that is atomic, because the record may belong to somebody else by then; prefetching a wrong
-//! address does no harm.
+//! address does no harm. How many places, the worker finds out: it compares neighbouring distances in short epochs that
+//! take turns (`pace`).
 //!
 //! # Memory orders
 //!
@@ -81,13 +87,13 @@
 //! | taking a free header, locking one | acquire | the value and the queue as the last holder left them |
 //! | releasing, unlocking | release | the same, from the other side |
 //! | a record's countdown | acquire and release | the last to count has what all holders did |
-//! | `ring.tail` | release by the producer, acquire by consumers | the record behind the id |
+//! | `ring.tail`, where the producer writes, the `tail` seen last | release, acquire | the record behind the id |
 //! | `ring.head` | release by consumers, acquire by the producer | a cell is read before it is used again |
 //! | a transaction's state | release to fill and to join, acquire and release to end, acquire to look | rows, links, and that the record is free |
 //! | `before` of a chain of readers | release, acquire | with another transaction's link comes its number |
 //! | a stage's cursor | release, acquire | the part of the record that the stage wrote |
 //! | the slab's free chains | release to give, acquire to take | the links, and that the records are done with |
-//! | `bell` | a sequentially consistent fence on both sides | one of sleeper and ringer sees the other |
+//! | `bell` | the sleeper has the kernel fence all threads, or both fence | one of sleeper and ringer sees the other |
 //! | counts of what ended | release, acquire | draining means that the effects are there |
 //! | all other counts | relaxed | they are only shown |
 //!
@@ -95,7 +101,7 @@
 //!
 //! | line | written by | how often |
 //! | --- | --- | --- |
-//! | `ring.tail` and the producer's own cursor | the producer | per publication, per id |
+//! | `ring.tail` and the producer's own cursor | the producer | per batch, per id |
 //! | `ring.head` and the `tail` seen last | the worker, thieves | per id |
 //! | a lane's lock and free chain | the submitters of that lane | per request |
 //! | a worker's counters | that worker | per request |

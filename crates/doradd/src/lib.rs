@@ -20,6 +20,7 @@
 
 #![deny(missing_docs)]
 
+mod barrier;
 mod bell;
 mod crew;
 pub mod implementation;

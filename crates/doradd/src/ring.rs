@@ -11,6 +11,9 @@
 use crate::line::{Line, assert_apart};
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 
+/// Ids that are published at once where nobody is in a hurry.
+const BATCH: u64 = if cfg!(any(loom, shuttle)) { 2 } else { 8 };
+
 /// A bounded queue of ids.
 #[derive(Debug)]
 #[repr(C)]
@@ -18,10 +21,21 @@ pub(crate) struct Ring {
     taken: Line<Taken>,
     /// The end of what is published.
     tail: Line<AtomicU64>,
-    /// Only the producer's.
+    /// The producer's; consumers look at it when they run dry.
     own: Line<Own>,
     cells: Box<[AtomicU32]>,
     mask: u64,
+    batches: Batches,
+}
+
+/// Who says when ids are published.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Batches {
+    /// The producer, with [`Ring::publish`].
+    Published,
+    /// Nobody: the producer calls [`Ring::publish_batch`] after each id, and does not know whether there will be more. A
+    /// consumer that runs dry takes what was written.
+    Open,
 }
 
 assert_apart!(Ring: taken, tail, own);
@@ -49,7 +63,7 @@ pub(crate) struct Full;
 
 impl Ring {
     /// A ring with room for at least `room` ids.
-    pub(crate) fn new(room: usize) -> Self {
+    pub(crate) fn new(room: usize, batches: Batches) -> Self {
         let n = room.max(1).next_power_of_two();
         Self {
             taken: Line::new(Taken {
@@ -63,6 +77,7 @@ impl Ring {
             }),
             cells: (0..n).map(|_| AtomicU32::new(0)).collect(),
             mask: n as u64 - 1,
+            batches,
         }
     }
 
@@ -83,7 +98,8 @@ impl Ring {
             }
         }
         self.cell(written).store(id, Ordering::Relaxed);
-        self.own.written.store(written + 1, Ordering::Relaxed);
+        // Release: a consumer that runs dry looks here.
+        self.own.written.store(written + 1, Ordering::Release);
         Ok(())
     }
 
@@ -96,6 +112,16 @@ impl Ring {
         }
         self.tail.store(written, Ordering::Release);
         true
+    }
+
+    /// As [`Ring::publish`], but only when there is a batch. A consumer that runs dry finds what is not shown to it by
+    /// [`Ring::is_empty`].
+    #[inline]
+    pub(crate) fn publish_batch(&self) {
+        let written = self.own.written.load(Ordering::Relaxed);
+        if written - self.tail.load(Ordering::Relaxed) >= BATCH {
+            self.tail.store(written, Ordering::Release);
+        }
     }
 
     /// Whether a position is published.
@@ -149,26 +175,55 @@ impl Ring {
         self.own.written.load(Ordering::Relaxed) - self.taken.head.load(Ordering::Relaxed)
     }
 
-    /// Whether nothing is published that was not taken.
+    /// The position of the oldest, and the end of what is published, `most` after it at most.
+    #[inline]
+    pub(crate) fn published(&self, most: u64) -> (u64, u64) {
+        let head = self.taken.head.load(Ordering::Relaxed);
+        let end = head + most;
+        if self.has(end - 1) {
+            return (head, end);
+        }
+        (head, self.taken.seen.load(Ordering::Acquire).min(end))
+    }
+
+    /// The id at a position that was published: a hint for prefetching, it may be another by now.
+    #[inline]
+    pub(crate) fn at(&self, position: u64) -> u32 {
+        self.cell(position).load(Ordering::Relaxed)
+    }
+
+    /// Whether there is nothing to take: nothing published or, if batches are open, nothing written. That can be popped then.
     pub(crate) fn is_empty(&self) -> bool {
-        self.taken.head.load(Ordering::Relaxed) >= self.tail.load(Ordering::Acquire)
+        let head = self.taken.head.load(Ordering::Relaxed);
+        if self.batches == Batches::Published {
+            return head >= self.tail.load(Ordering::Acquire);
+        }
+        let seen = self.taken.seen.load(Ordering::Acquire);
+        if head < seen {
+            return false;
+        }
+        let written = self.own.written.load(Ordering::Acquire);
+        if written > seen {
+            self.taken.seen.store(written, Ordering::Release);
+        }
+        head >= written
     }
 }
 
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
-    use super::{Full, Ring};
+    use super::{Batches, Full, Ring};
 
     #[test]
     fn first_in_first_out_once_published() {
-        let ring = Ring::new(3);
+        let ring = Ring::new(3, Batches::Published);
         assert!(!ring.publish());
         for id in 0..4 {
             ring.push(id).unwrap();
         }
         assert_eq!(
-            (ring.push(9), ring.pop(), ring.is_empty()),
-            (Err(Full), None, true)
+            (ring.push(9), ring.pop(), ring.peek(0)),
+            (Err(Full), None, None)
         );
         assert!(ring.publish());
         assert_eq!((ring.peek(1), ring.peek(4)), (Some(1), None));
@@ -178,6 +233,26 @@ mod tests {
         let rest: Vec<u32> = std::iter::from_fn(|| ring.pop()).collect();
         assert_eq!(rest, [2, 3, 4]);
     }
+
+    #[test]
+    fn what_is_not_published_is_found_by_who_runs_dry() {
+        let ring = Ring::new(16, Batches::Open);
+        assert!(ring.is_empty());
+        ring.push(0).unwrap();
+        ring.publish_batch();
+        assert_eq!(ring.pop(), None);
+        assert!(!ring.is_empty());
+        assert_eq!(
+            (ring.pop(), ring.pop(), ring.is_empty()),
+            (Some(0), None, true)
+        );
+        for id in 1..super::BATCH as u32 {
+            assert_eq!(ring.pop(), None);
+            ring.push(id).unwrap();
+            ring.publish_batch();
+        }
+        assert_eq!(ring.pop(), Some(1));
+    }
 }
 
 #[cfg(all(test, loom))]
@@ -185,14 +260,14 @@ mod loom_tests {
     use loom::sync::Arc;
     use loom::thread;
 
-    use super::Ring;
+    use super::{Batches, Ring};
     use crate::sync::UnsafeCell;
 
     /// Two consumers get each id once, also when cells are used again, and see what was written before the push.
     #[test]
     fn each_id_is_taken_once() {
         loom::model(|| {
-            let ring = Arc::new(Ring::new(2));
+            let ring = Arc::new(Ring::new(2, Batches::Published));
             let values = Arc::new([
                 UnsafeCell::new(0u32),
                 UnsafeCell::new(0),
@@ -217,6 +292,35 @@ mod loom_tests {
             taken.extend(take(&ring, &values[..]));
             taken.sort_unstable();
             assert_eq!(taken, pushed);
+        });
+    }
+
+    /// Ids of an open batch are taken once too, by a consumer that runs dry and one that does not know of it.
+    #[test]
+    fn an_open_batch_is_taken_once() {
+        loom::model(|| {
+            let ring = Arc::new(Ring::new(4, Batches::Open));
+            let values = Arc::new([UnsafeCell::new(0u32), UnsafeCell::new(0)]);
+            let consumer = {
+                let (ring, values) = (Arc::clone(&ring), Arc::clone(&values));
+                thread::spawn(move || {
+                    ring.is_empty();
+                    take(&ring, &values[..])
+                })
+            };
+            for id in 0..2u32 {
+                #[expect(unsafe_code, reason = "what the ring hands over")]
+                // SAFETY: the id is not pushed yet, so nobody else looks at its value.
+                values[id as usize].with_mut(|value| unsafe { *value = id + 10 });
+                ring.push(id).unwrap();
+                ring.publish_batch();
+            }
+            let mut taken = take(&ring, &values[..]);
+            taken.extend(consumer.join().unwrap());
+            ring.is_empty();
+            taken.extend(take(&ring, &values[..]));
+            taken.sort_unstable();
+            assert_eq!(taken, [0, 1]);
         });
     }
 

@@ -8,6 +8,7 @@ use thiserror::Error;
 
 use crate::panics::OnPanic;
 use crate::pin::pin;
+use crate::replay::pace::Lookahead;
 use crate::replay::run::Dispatch;
 use crate::stats::Stats;
 use crate::sync::threads::{self, JoinHandle};
@@ -22,6 +23,7 @@ pub struct Builder {
     pub(crate) workers: usize,
     pub(crate) max_in_flight: usize,
     pub(crate) dispatch: Dispatch,
+    pub(crate) lookahead: Lookahead,
     pin: Vec<usize>,
     on_panic: OnPanic,
 }
@@ -60,6 +62,7 @@ impl Builder {
             workers: processors.saturating_sub(1).max(1),
             max_in_flight: 1024,
             dispatch: Dispatch::Auto,
+            lookahead: Lookahead::Found,
             pin: Vec::new(),
             on_panic: OnPanic::Continue,
         }
@@ -84,6 +87,14 @@ impl Builder {
     #[must_use]
     pub fn dispatch(mut self, dispatch: Dispatch) -> Self {
         self.dispatch = dispatch;
+        self
+    }
+
+    /// How many transactions before its own a worker of [`Runtime::replay`] fetches a transaction's rows, 64 at most; 0
+    /// is not at all. Without this, each worker finds a distance while it works. Results do not depend on it.
+    #[must_use]
+    pub fn lookahead(mut self, transactions: u64) -> Self {
+        self.lookahead = Lookahead::Fixed(transactions.min(64));
         self
     }
 

@@ -1,4 +1,5 @@
-//! The runtime beside a serial loop, and beside the time that a line takes from one core to the other.
+//! The runtime beside a serial loop, and beside the time that a line takes from one core to the other; its latency, its
+//! lookahead, and its memory.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -54,23 +55,138 @@ struct Pair {
     processors: f64,
 }
 
-/// Runs all cases, then story 1's layout against the usual one.
-pub(crate) fn doradd(runs: u32) -> Result<()> {
+/// Logs whose lookahead is compared, and of the first and last the latency: rows, and hot keys.
+const LOGS: [(&str, usize, usize); 3] = [
+    ("uniform", 1_000_000, 0),
+    ("uniform", 10_000_000, 0),
+    ("high", 1_000_000, 7),
+];
+
+/// Runs all cases, then latency, lookahead, and story 1's layout against the usual one; or only those of one name.
+pub(crate) fn doradd(runs: u32, only: Option<&str>) -> Result<()> {
+    let wanted = |name: &str| only.is_none_or(|only| only == name);
+    let names = CASES.iter().map(|case| case.name);
+    let others = ["latency", "lookahead", "story1"];
+    if let Some(only) = only
+        && !names.clone().chain(others).any(|name| name == only)
+    {
+        let names: Vec<&str> = names.chain(others).collect();
+        bail!("no case {only}: one of {}", names.join(", "));
+    }
     let kept = tempfile::tempdir()?;
     let usual = build(&[], kept.path())?;
-    let story1 = build(&["--features=story1-false-sharing"], kept.path())?;
+    let large = available_bytes()? >= LARGE_BYTES;
+    if CASES.iter().any(|case| wanted(case.name)) {
+        rates(&usual, runs, wanted, large)?;
+    }
+    if wanted("latency") {
+        latency(&usual, runs)?;
+    }
+    if wanted("lookahead") {
+        lookahead(&usual, runs, large)?;
+    }
+    if wanted("story1") {
+        story1(&usual, kept.path(), runs)?;
+    }
+    Ok(())
+}
+
+fn rates(usual: &Path, runs: u32, wanted: impl Fn(&str) -> bool, large: bool) -> Result<()> {
     println!("medians of {runs} interleaved pairs; one dispatcher and one worker; ns per request");
     println!("case        rows        base    doradd  rate/base  k/s     processors  base is");
-    for case in &CASES {
-        print(case, &measure(&usual, case, runs)?);
+    for case in CASES.iter().filter(|case| wanted(case.name)) {
+        print(case, &measure(usual, case, runs)?);
     }
-    if available_bytes()? >= LARGE_BYTES {
-        print(&LARGE, &measure(&usual, &LARGE, runs)?);
-    } else {
+    if wanted(LARGE.name) && large {
+        print(&LARGE, &measure(usual, &LARGE, runs)?);
+    } else if wanted(LARGE.name) {
+        println!("{TOO_LARGE}, 1,000,000 rows stand for them");
+    }
+    Ok(())
+}
+
+const TOO_LARGE: &str = "10,000,000 rows need 10.6 GB of free memory: left out";
+
+/// The time from arrival to end of body when half as many arrive as can be done.
+fn latency(program: &Path, runs: u32) -> Result<()> {
+    println!(
+        "latency at half the rate of a full log; ns from arrival to end of body, medians of {runs} runs"
+    );
+    println!("log         rows        gap     p50     p90     p99     processors");
+    for (name, rows, hot) in [LOGS[0], LOGS[2]] {
+        let lines = lines(program, "latency", runs, rows, hot)?;
+        let column = |i: usize| -> Result<f64> {
+            let values: Option<Vec<f64>> =
+                lines.iter().map(|line| line.get(i)?.parse().ok()).collect();
+            let mut values = values.with_context(|| format!("latency printed {lines:?}"))?;
+            values.sort_by(f64::total_cmp);
+            Ok(median(&values))
+        };
         println!(
-            "10,000,000 rows need 10.6 GB of free memory: left out, 1,000,000 rows stand for them"
+            "{name:<10}  {rows:<10}  {:>6.0}  {:>6.0}  {:>6.0}  {:>6.0}  {:>10.2}",
+            column(1)?,
+            column(2)?,
+            column(3)?,
+            column(4)?,
+            column(5)?
         );
     }
+    Ok(())
+}
+
+/// Each fixed distance at which rows are fetched ahead, and the one that the runtime finds.
+fn lookahead(program: &Path, runs: u32, large: bool) -> Result<()> {
+    println!(
+        "ns per request by how many transactions ahead rows are fetched; medians of {runs} interleaved runs"
+    );
+    println!("log         rows        ahead   doradd  processors  ends at");
+    for (name, rows, hot) in LOGS {
+        if rows > 1_000_000 && !large {
+            println!("{TOO_LARGE}");
+            continue;
+        }
+        let lines = lines(program, "lookahead", runs, rows, hot)?;
+        let mut distances: Vec<&str> = Vec::new();
+        for line in &lines {
+            let distance = line.get(1).context("no distance was printed")?;
+            if !distances.contains(&distance.as_str()) {
+                distances.push(distance);
+            }
+        }
+        for distance in distances {
+            let of = lines
+                .iter()
+                .filter(|line| line.get(1).is_some_and(|d| d == distance));
+            let column = |i: usize| {
+                let values = of.clone().filter_map(|line| line.get(i)?.parse().ok());
+                let mut values: Vec<f64> = values.collect();
+                values.sort_by(f64::total_cmp);
+                median(&values)
+            };
+            println!(
+                "{name:<10}  {rows:<10}  {distance:<6}  {:>6.1}  {:>10.2}  {:>7}",
+                column(2),
+                column(3),
+                column(4)
+            );
+        }
+    }
+    Ok(())
+}
+
+/// The memory at points of a long log.
+pub(crate) fn memory() -> Result<()> {
+    let kept = tempfile::tempdir()?;
+    let program = build(&[], kept.path())?;
+    println!("transactions  resident KiB");
+    for line in lines(&program, "memory", 0, 1_000_000, 0)? {
+        println!("{}", line[1..].join("  "));
+    }
+    Ok(())
+}
+
+fn story1(usual: &Path, keep: &Path, runs: u32) -> Result<()> {
+    let story1 = build(&["--features=story1-false-sharing"], keep)?;
     for case in CASES.iter().filter(|case| STORY1.contains(&case.name)) {
         let side = |program: &Path| {
             let pairs = measure(program, case, 1)?;
@@ -80,7 +196,7 @@ pub(crate) fn doradd(runs: u32) -> Result<()> {
                 side_by_side: pair.processors > 1.8,
             })
         };
-        let pairs = interleave(runs, || side(&usual), || side(&story1))?;
+        let pairs = interleave(runs, || side(usual), || side(&story1))?;
         println!(
             "story1-false-sharing on {}: {:.2} times the usual time per request, {} of {} pairs side by side",
             case.name,
@@ -122,11 +238,23 @@ fn build(features: &[&str], keep: &Path) -> Result<PathBuf> {
 }
 
 fn measure(program: &Path, case: &Case, runs: u32) -> Result<Vec<Pair>> {
+    let lines = lines(program, case.name, runs, case.rows, 0)?;
+    let pairs: Option<Vec<Pair>> = lines.iter().map(|fields| parse(fields)).collect();
+    pairs.with_context(|| format!("{} printed {lines:?}", case.name))
+}
+
+/// Runs the benchmark program, and splits the lines it prints.
+fn lines(
+    program: &Path,
+    case: &str,
+    runs: u32,
+    rows: usize,
+    hot: usize,
+) -> Result<Vec<Vec<String>>> {
     let mut command = Command::new(program);
     command
-        .arg(case.name)
-        .arg(runs.to_string())
-        .arg(case.rows.to_string());
+        .args([case, &runs.to_string()])
+        .args([rows.to_string(), hot.to_string()]);
     let output = command
         .stderr(Stdio::inherit())
         .output()
@@ -135,13 +263,12 @@ fn measure(program: &Path, case: &Case, runs: u32) -> Result<Vec<Pair>> {
         bail!("{command:?}: {}", output.status);
     }
     let text = String::from_utf8_lossy(&output.stdout);
-    let pairs: Option<Vec<Pair>> = text.lines().map(parse).collect();
-    pairs.with_context(|| format!("{command:?} printed {text:?}"))
+    let fields = |line: &str| line.split('\t').map(str::to_owned).collect();
+    Ok(text.lines().map(fields).collect())
 }
 
-fn parse(line: &str) -> Option<Pair> {
-    let fields: Vec<&str> = line.split('\t').collect();
-    let [_, base, head, _, processors] = *fields else {
+fn parse(fields: &[String]) -> Option<Pair> {
+    let [_, base, head, _, processors] = fields else {
         return None;
     };
     Some(Pair {

@@ -17,7 +17,7 @@ mod startup;
 
 pub(crate) use check::check;
 pub(crate) use counters::counters;
-pub(crate) use doradd::doradd;
+pub(crate) use doradd::{doradd, memory as doradd_memory};
 pub(crate) use layout::layout;
 pub(crate) use overhead::overhead;
 pub(crate) use report::report;

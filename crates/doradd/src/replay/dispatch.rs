@@ -14,6 +14,7 @@ use crate::replay::app::{App, Log, Next, Sequence};
 use crate::replay::execute::Executor;
 use crate::replay::outcome::ReplayError;
 use crate::replay::pace::Pace;
+use crate::replay::run::HELPER;
 use crate::replay::spawn::Planner;
 use crate::replay::window::Window;
 use crate::ring::Ring;
@@ -90,6 +91,11 @@ impl<'s, 'a, A: App> Spawner<'s, 'a, A> {
         self.crew.local(self.crew.helper())
     }
 
+    /// Whether every worker has more to do than it is doing. Looks at lines that workers write.
+    fn workers_are_busy(&self) -> bool {
+        (0..self.crew.inboxes()).all(|i| self.crew.inbox(i).written_and_not_taken() > 1)
+    }
+
     /// Shows workers what is in the graph.
     #[inline]
     pub(crate) fn publish(&mut self) {
@@ -146,7 +152,7 @@ pub(crate) fn fused<'a, A: App>(
     // SAFETY: the only one.
     let mut spawner = unsafe { Spawner::new(executor, crew) };
     let mut pause = Pause::default();
-    let mut pace = Pace::new();
+    let mut pace = Pace::new(HELPER);
     let step = room_step(window);
     let mut room_until = 0;
     let mut fault = None;
@@ -201,6 +207,10 @@ pub(crate) fn fused<'a, A: App>(
         }
         if full {
             spawner.keeps_until = spawner.spawned + FULL_LATELY;
+        }
+        if dry && spawner.workers_are_busy() {
+            // There is time, and what comes next would wait.
+            spawner.keeps_until = spawner.spawned + BATCH;
         }
         let nothing_done = spawner.spawned == before;
         if nothing_done && (full || dry) && crew.step_own(executor, &mut pace, crew.helper()) {

@@ -29,6 +29,8 @@ pub(crate) struct Executor<'a, A: App> {
     pub(crate) room: Bell,
     /// No transaction before this one makes the room that the dispatcher waits for.
     awaited: AtomicU64,
+    /// How far ahead the first worker fetched rows in the end.
+    chosen: AtomicU64,
     pub(crate) progress: Progress,
     faults: Mutex<Faults>,
 }
@@ -71,6 +73,7 @@ impl<'a, A: App> Executor<'a, A> {
             poisons: app.on_panic() == OnPanic::Poison,
             room: Bell::default(),
             awaited: AtomicU64::new(0),
+            chosen: AtomicU64::new(0),
             progress: Progress::default(),
             faults: Mutex::new(Faults::default()),
         }
@@ -154,6 +157,11 @@ impl<'a, A: App> Executor<'a, A> {
         });
     }
 
+    /// A worker's report at its end.
+    pub(crate) fn set_chosen(&self, lookahead: u64) {
+        self.chosen.store(lookahead, Ordering::Relaxed);
+    }
+
     /// Waits for what is true at the latest when the workers run out of work.
     pub(crate) fn wait_for(&self, ready: impl FnMut() -> bool) {
         self.awaited.store(u64::MAX, Ordering::Relaxed);
@@ -180,6 +188,7 @@ impl<'a, A: App> Executor<'a, A> {
             panicked: faults.panicked,
             refused: faults.refused,
             panics: faults.panics,
+            lookahead: self.chosen.load(Ordering::Relaxed),
             ..Replayed::default()
         }
     }

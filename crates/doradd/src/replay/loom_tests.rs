@@ -8,7 +8,7 @@ use crate::replay::spawn::Planner;
 use crate::replay::stages::Cursor;
 use crate::replay::table::Table;
 use crate::replay::window::Window;
-use crate::ring::Ring;
+use crate::ring::{Batches, Ring};
 use crate::sync::UnsafeCell;
 
 const W: bool = true;
@@ -89,7 +89,7 @@ impl World {
 #[expect(unsafe_code, reason = "looks at rows when nobody is left")]
 fn check(rows: usize, named: usize, in_flight: usize, txns: Txns) {
     loom::model(move || {
-        let ring = || Ring::new(8);
+        let ring = || Ring::new(8, Batches::Published);
         let world = Arc::new(World {
             txns,
             table: Table::new(rows, |_| 0u8),

@@ -24,6 +24,9 @@ pub struct Replayed {
     pub handed: u64,
     /// Times a worker fell asleep for want of work.
     pub parked: u64,
+    /// How many transactions ahead the first worker fetched rows in the end, see
+    /// [`Builder::lookahead`](crate::Builder::lookahead); 0 in a serial replay, which does not choose.
+    pub lookahead: u64,
     /// The first panics of the log with their messages. The same in every run.
     pub panics: BTreeMap<Sequence, String>,
 }

@@ -9,9 +9,10 @@ use crate::replay::app::{App, Log};
 use crate::replay::dispatch::fused;
 use crate::replay::execute::Executor;
 use crate::replay::outcome::{ReplayError, Replayed};
-use crate::replay::pace::Pace;
+use crate::replay::pace::{Lookahead, Pace};
 use crate::replay::stages::{Cursor, Halt, Stop, fetch, index, spawn, take};
 use crate::replay::window::{RELEASED, Window};
+use crate::ring::Batches;
 use crate::runtime::{Builder, MAX_IN_FLIGHT, Runtime};
 use crate::sync::threads::{scope, spawn_in};
 use crate::sync::{Mutex, Ordering, lock};
@@ -111,7 +112,12 @@ where
 {
     let workers = config.workers;
     // One more for the dispatcher, which helps.
-    let crew = Crew::new(workers + 1, workers, config.max_in_flight);
+    let crew = Crew::new(
+        workers + 1,
+        workers,
+        config.max_in_flight,
+        Batches::Published,
+    );
     let executor = Executor::new(app, window);
     let owner = std::ptr::from_ref(window).addr() as u64;
     let mut access = Access::new(owner, A::MAX_OBJECTS);
@@ -122,7 +128,11 @@ where
             let processor = config.processor(worker);
             let run = move || {
                 pin_to(processor);
-                crew.work(executor, &mut Pace::new(), worker);
+                let mut pace = Pace::new(config.lookahead);
+                crew.work(executor, &mut pace, worker);
+                if worker == 0 {
+                    executor.set_chosen(pace.chosen());
+                }
             };
             if let Err(error) = spawn_in(scope, format!("doradd-{worker}"), run) {
                 crew.stop();
@@ -166,10 +176,13 @@ where
     }
 }
 
+/// The dispatcher has few transactions at a time, and nothing to find out with.
+pub(crate) const HELPER: Lookahead = Lookahead::Fixed(2);
+
 /// Waits until all transactions in the graph have ended, and runs those that the dispatcher has kept.
 fn finish<A: App>(executor: &Executor<'_, A>, crew: &Crew) {
     let spawned = executor.progress.spawned.load(Ordering::Relaxed);
-    let mut pace = Pace::new();
+    let mut pace = Pace::new(HELPER);
     while crew.step_own(executor, &mut pace, crew.helper()) {}
     executor.wait_for(|| crew.executed() == spawned);
 }

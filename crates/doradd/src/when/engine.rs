@@ -12,6 +12,7 @@ use crate::bell::Bell;
 use crate::crew::{Crew, Engine, Hand, bump};
 use crate::line::{Line, prefetch_to_write};
 use crate::panics::{OnPanic, message};
+use crate::ring::Batches;
 use crate::sync::{
     AtomicBool, AtomicU64, AtomicUsize, Mutex, Ordering, SPINS, UnsafeCell, lock, spin_loop,
     thread_local, yield_now,
@@ -25,8 +26,8 @@ use crate::when::slab::{NONE, Pool, Slab};
 const LANES: usize = if cfg!(any(loom, shuttle)) { 1 } else { 4 };
 /// Records that a worker collects before it gives them back.
 const BATCH: u32 = 32;
-/// How many bodies before its own a record is shown.
-const LOOKAHEAD: u64 = 1;
+/// How many bodies before its own a body's objects are fetched.
+const LOOKAHEAD: u64 = 3;
 /// Panic messages that are kept.
 const KEPT_PANICS: usize = 16;
 
@@ -139,7 +140,7 @@ impl When {
         let free = || UnsafeCell::new(NONE);
         Self {
             slab: Slab::new(max_in_flight),
-            crew: Crew::new(workers, LANES, max_in_flight),
+            crew: Crew::new(workers, LANES, max_in_flight, Batches::Open),
             lanes: (0..LANES)
                 .map(|_| {
                     Line::new(Lane {
@@ -223,6 +224,10 @@ impl When {
         let mut list = List::new(self.id());
         objects.list(&mut list);
         let held = list.ordered();
+        for held in held {
+            // The lines come at the same time rather than one after the other, and while the record is filled.
+            prefetch_to_write(held.object);
+        }
         let job = (body, objects.pointers());
         let (engine, me) = CURRENT.with(Cell::get);
         if engine == self.id() as usize {
@@ -248,7 +253,7 @@ impl When {
             if *free == NONE {
                 *free = self.slab.grow();
             }
-            self.unlink(free)
+            self.unlink(free, size_of::<(F, O::Pointers)>())
         });
         bump(&nest.submitted, 1, Ordering::Release);
         if self.enqueue::<O, F>(id, job, held) {
@@ -275,7 +280,7 @@ impl When {
                 if *free == NONE {
                     *free = self.slab.take_all(Pool::Outside);
                 }
-                (*free != NONE).then(|| self.unlink(free))
+                (*free != NONE).then(|| self.unlink(free, size_of::<(F, O::Pointers)>()))
             });
             if let Some(id) = id {
                 break id;
@@ -294,7 +299,7 @@ impl When {
         if ready {
             let ring = self.crew.inbox(i);
             self.crew.push(ring, id);
-            ring.publish();
+            ring.publish_batch();
         }
         lane.unlock();
         if ready {
@@ -350,12 +355,18 @@ impl When {
         });
     }
 
-    fn unlink(&self, chain: &mut u32) -> u32 {
+    /// Takes the first record of a chain, to put a body of this size in.
+    fn unlink(&self, chain: &mut u32, body: usize) -> u32 {
         let id = *chain;
         *chain = self.slab.get(id).next_free();
         if *chain != NONE {
-            // Some worker wrote it last; it will be written here next.
-            self.slab.get(*chain).prefetch();
+            // Some worker wrote it last; it will be written here next, most likely for a request like this one.
+            self.slab.get(*chain).prefetch_to_fill(body);
+            // Chains mostly run up or down: guess the one after the next too, whose link is on its way.
+            let guess = chain.wrapping_add(chain.wrapping_sub(id).wrapping_mul(2));
+            if let Some(record) = self.slab.first(guess) {
+                record.prefetch_to_fill(body);
+            }
         }
         id
     }
@@ -367,7 +378,8 @@ impl When {
         F: for<'b> FnOnce(O::Accesses<'b>) + Send + 'static,
     {
         let record = self.slab.get(id);
-        record.set_job(store::<O, F>(record, job), held);
+        let body = size_of::<(F, O::Pointers)>();
+        record.set_job(store::<O, F>(record, job), body, held);
         acquire(&self.slab, id, held)
     }
 
@@ -412,10 +424,6 @@ pub(crate) fn acquire(slab: &Slab, id: u32, held: &[Held]) -> bool {
         if header(one).try_take(SlotId::new(id, 0)) {
             return true;
         }
-    }
-    for held in held {
-        // The lines come at the same time rather than one after the other.
-        prefetch_to_write(held.object);
     }
     let mut states = [0; crate::when::behaviour::MAX_OBJECTS];
     let mut missing = 0;
@@ -552,7 +560,9 @@ impl Engine for When {
         LOOKAHEAD
     }
 
-    fn next(&self, _: u32) {}
+    fn next(&self, id: u32) {
+        self.slab.get(id).prefetch_to_run();
+    }
 
     fn soon(&self, id: u32) {
         self.slab.get(id).prefetch();

@@ -47,7 +47,7 @@ impl World {
     fn submit(&self, id: u32, wanted: &[(usize, bool)]) {
         let held = self.held(wanted);
         let record = self.slab.get(id);
-        record.set_job(record.job().run, &held);
+        record.set_job(record.job().run, 0, &held);
         if acquire(&self.slab, id, &held) {
             self.run(id);
         }
@@ -185,7 +185,7 @@ fn the_last_handle_goes_while_a_body_runs() {
             write: true,
         }];
         let record = world.slab.get(0);
-        record.set_job(record.job().run, &held);
+        record.set_job(record.job().run, 0, &held);
         assert!(acquire(&world.slab, 0, &held));
         drop(object);
         world.run(0);

@@ -95,6 +95,12 @@ impl Slab {
         }
     }
 
+    /// The record of an id that may not exist, if it is one of the first chunk.
+    #[inline]
+    pub(crate) fn first(&self, id: u32) -> Option<&Behaviour> {
+        self.chunks[0].0.get()?.get(id as usize)
+    }
+
     /// Takes all chains that were given back; [`NONE`] if there are none.
     pub(crate) fn take_all(&self, pool: Pool) -> u32 {
         let free = self.free(pool);
