@@ -10,7 +10,7 @@ pub enum BinaryError {
     #[error("not an ELF file")]
     NotElf,
     /// A 32-bit program.
-    #[error("a 32-bit ELF file; hitm reads 64-bit x86-64 ones")]
+    #[error("a 32-bit ELF file; hitm reads 64-bit ones")]
     Not64Bit,
     /// A program for another processor.
     #[error("an ELF file for another machine (e_machine {machine}); hitm reads x86-64 ones")]
@@ -25,7 +25,7 @@ pub enum BinaryError {
         machine: u16,
     },
     /// An object file or a core dump: its addresses are not those of a process.
-    #[error("neither a program nor a shared library (e_type {kind})")]
+    #[error("neither a program nor a shared library{}", kind_of(*.kind))]
     NotLinked {
         /// The number in its header.
         kind: u16,
@@ -49,6 +49,14 @@ pub enum BinaryError {
     /// The DWARF cannot be read at all.
     #[error("damaged debug information")]
     Dwarf(#[from] gimli::Error),
+}
+
+fn kind_of(e_type: u16) -> String {
+    match e_type {
+        1 => ", but an object file that is not linked yet".to_owned(),
+        4 => ", but a core dump".to_owned(),
+        other => format!(" (e_type {other})"),
+    }
 }
 
 fn show(id: &Option<BuildId>) -> String {

@@ -233,6 +233,8 @@ pub struct Explained {
 pub enum CheckCaveat {
     /// There is no debug information with types.
     NoTypes,
+    /// Its debug information is in other files.
+    SplitTypes,
     /// There are no symbols.
     NoSymbols,
     /// Nothing in the binary starts a thread.
@@ -267,6 +269,7 @@ impl CheckCaveat {
     pub const fn name(&self) -> &'static str {
         match self {
             Self::NoTypes => "no-types",
+            Self::SplitTypes => "split-types",
             Self::NoSymbols => "no-symbols",
             Self::StartsNoThreads => "starts-no-threads",
             Self::UnknownThreads { .. } => "unknown-threads",
@@ -283,6 +286,10 @@ impl CheckCaveat {
         match self {
             Self::NoTypes => "no debug information with types: structures on the heap are not seen, and fields have no \
                               names; compile with -g (C, C++) or debug = 2 (Cargo)"
+                .to_owned(),
+            Self::SplitTypes => "debug information is in other files, which are not read: structures on the heap are not \
+                                 seen, and fields have no names; build it without -gsplit-dwarf (Cargo: \
+                                 split-debuginfo = \"off\")"
                 .to_owned(),
             Self::NoSymbols => {
                 "no symbols: objects have no names; check the binary before it is stripped".to_owned()

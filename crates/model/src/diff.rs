@@ -53,6 +53,8 @@ impl BuildDiff {
         let layout = !self.joined.is_empty() || !self.parted.is_empty();
         match &self.code {
             None => DiffVerdict::CannotTell,
+            // Nothing that both have is the same: nothing was compared.
+            Some(code) if self.objects == 0 && code.compared() == 0 => DiffVerdict::CannotTell,
             Some(code) => match (layout, code.changed.is_empty()) {
                 (false, true) => DiffVerdict::Neither,
                 (true, true) => DiffVerdict::Layout,
@@ -186,6 +188,14 @@ pub struct CodeDiff {
     pub appeared: Vec<SymbolChange>,
     /// Functions that only the old build had.
     pub vanished: Vec<SymbolChange>,
+}
+
+impl CodeDiff {
+    /// Functions that both builds have.
+    #[must_use]
+    pub fn compared(&self) -> u64 {
+        self.identical + self.but_for_addresses + self.changed.len() as u64
+    }
 }
 
 /// A function with other instructions.

@@ -1,7 +1,7 @@
 //! A binary's bytes → facts.
 
 use hitm_binary::debug::{DebugInfo, Origin, SharedWord, WordKind};
-use hitm_binary::image::Image;
+use hitm_binary::image::{DebugLevel, Image};
 use hitm_binary::program::{Place, Program, RootKind, Touch};
 use hitm_model::{AccessKind, LineSize, Svma, SvmaRange};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -41,6 +41,7 @@ pub(super) fn gather(
     let mut objects = Objects {
         debug,
         symbols: &symbols,
+        undeclared_are_of_library: image.debug_level() == DebugLevel::Full && image.has_c_library(),
         numbers: FxHashMap::default(),
         all: Vec::new(),
         words: Vec::new(),
@@ -113,6 +114,8 @@ impl<'a, 'd> Symbols<'a, 'd> {
 struct Objects<'a, 'd, 'i> {
     debug: &'a DebugInfo<'i>,
     symbols: &'a Symbols<'a, 'd>,
+    /// The program has debug information, and the C library that is linked into it has none.
+    undeclared_are_of_library: bool,
     numbers: FxHashMap<Svma, usize>,
     all: Vec<ObjectFacts>,
     /// The atomics and locks of each.
@@ -136,6 +139,9 @@ impl Objects<'_, '_, '_> {
         let global = self.debug.global_at(range.start);
         let named =
             global.filter(|global| global.origin != Origin::Section && global.svma == range.start);
+        let undeclared = named
+            .as_ref()
+            .is_none_or(|global| global.declared.is_none());
         let (name, ty) = match named {
             Some(global) => (global.name, global.ty),
             None => {
@@ -149,7 +155,7 @@ impl Objects<'_, '_, '_> {
             .push(ty.map(|ty| self.debug.words_of(ty)).unwrap_or_default());
         let number = self.all.len();
         self.all.push(ObjectFacts {
-            library: is_of_library(&name),
+            library: is_of_library(&name) || (undeclared && self.undeclared_are_of_library),
             name,
             start: range.start,
             size: range.len(),
@@ -200,6 +206,8 @@ fn is_of_library(name: &str) -> bool {
         "__",
         "completed.",
         "_IO_",
+        "_dl_",
+        "_nl_",
         "DW.ref.",
     ]
     .iter()

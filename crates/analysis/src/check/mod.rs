@@ -86,6 +86,7 @@ pub fn check(image: &Image<'_>, path: &str, options: &CheckOptions<'_>) -> Check
     }
     match image.debug_level() {
         DebugLevel::Full => {}
+        _ if image.is_split() => caveats.push(CheckCaveat::SplitTypes),
         DebugLevel::Stripped => caveats.extend([CheckCaveat::NoSymbols, CheckCaveat::NoTypes]),
         DebugLevel::Symbols | DebugLevel::LinesOnly => caveats.push(CheckCaveat::NoTypes),
     }

@@ -280,6 +280,17 @@ impl<'d> Image<'d> {
         self.symbols().find(self.elves(), raw)
     }
 
+    /// Whether the C library is linked into it, as far as symbols tell: what begins a program is in the file then.
+    #[must_use]
+    pub fn has_c_library(&self) -> bool {
+        self.symbol_named("__libc_start_main").is_some()
+    }
+
+    /// Where functions are whose linker name is wanted. This goes through all of them.
+    pub(crate) fn functions_named(&self, wanted: &dyn Fn(&str) -> bool) -> Vec<(Svma, String)> {
+        self.symbols().functions_named(self.elves(), wanted)
+    }
+
     /// The variables and functions that a person may mean by a name, in order of address: by the linker's name, the
     /// readable one, or the end of its path (`hits` for `stats::hits`).
     #[must_use]

@@ -6,7 +6,7 @@ use object::elf;
 use object::read::elf::SectionHeader;
 use object::read::{CompressedData, CompressionFormat};
 
-use super::elf::{Elf, Section};
+use super::elf::{Elf, Section, flagged};
 use super::{DebugLevel, Image};
 
 /// How the bytes of debug sections are read.
@@ -34,6 +34,20 @@ impl Image<'_> {
                 None => DebugLevel::Stripped,
             }
         })
+    }
+
+    /// Whether types and variables are in other files (split DWARF, `.dwo`), of any part of it.
+    #[must_use]
+    pub fn is_split(&self) -> bool {
+        self.dwarf().is_some_and(|dwarf| names_other_files(&dwarf))
+    }
+
+    /// Whether it is a separate debug file: it says where the code is and has none of it.
+    #[must_use]
+    pub fn is_debug_file(&self) -> bool {
+        let code = |section: &&Section| flagged(section, elf::SHF_EXECINSTR);
+        let mut sections = self.elf.loaded_sections().filter(code).peekable();
+        sections.peek().is_some() && sections.all(|it| it.sh_type(LE) == elf::SHT_NOBITS)
     }
 
     /// Whether it was linked by the Rust compiler.
@@ -157,6 +171,30 @@ fn has_types(dwarf: &Dwarf<Slice<'_>>, rust: bool) -> bool {
             }
         };
         if described && (!rust || is_rust_unit(dwarf, header)) {
+            return true;
+        }
+    }
+    false
+}
+
+fn names_other_files(dwarf: &Dwarf<Slice<'_>>) -> bool {
+    let mut units = dwarf.units();
+    let mut last = None;
+    while let Ok(Some(header)) = units.next() {
+        let at = header.debug_abbrev_offset().0;
+        if last.replace(at) == Some(at) {
+            continue;
+        }
+        let Ok(abbrevs) = header.abbreviations(&dwarf.debug_abbrev) else {
+            continue;
+        };
+        let names = [gimli::DW_AT_dwo_name, gimli::DW_AT_GNU_dwo_name];
+        let mut all = (1..).map_while(|code| abbrevs.get(code));
+        if all.any(|it| {
+            it.attributes()
+                .iter()
+                .any(|attr| names.contains(&attr.name()))
+        }) {
             return true;
         }
     }

@@ -264,6 +264,26 @@ impl SymbolIndex {
             .and_then(|entry| self.symbol(elves, entry))
     }
 
+    /// Functions whose linker name is wanted.
+    pub(crate) fn functions_named(
+        &self,
+        elves: Elves<'_, '_>,
+        wanted: &dyn Fn(&str) -> bool,
+    ) -> Vec<(Svma, String)> {
+        let Some(table) = self.table.and_then(|table| table.table(elves.0, elves.1)) else {
+            return Vec::new();
+        };
+        let functions = self.addressed.entries.iter();
+        functions
+            .filter(|entry| entry.kind == SymbolKind::Function)
+            .filter_map(|entry| {
+                let symbol = table.symbol(Index(entry.index as usize)).ok()?;
+                let name = std::str::from_utf8(symbol.name(LE, table.strings()).ok()?).ok()?;
+                wanted(name).then(|| (Svma(entry.start), name.to_owned()))
+            })
+            .collect()
+    }
+
     /// The symbols that a person may mean by a name: the linker's, the readable one, or the end of its path.
     pub(crate) fn called(&self, elves: Elves<'_, '_>, name: &str) -> Vec<Symbol> {
         let Some(table) = self.table.and_then(|source| source.table(elves.0, elves.1)) else {

@@ -103,6 +103,14 @@ pub(super) fn result_of(name: &str) -> Lineage {
     }
 }
 
+/// Whether anything is known of it.
+pub(super) fn is_known(name: &str) -> bool {
+    starts(name).is_some()
+        || joins(name)
+        || !does(name).is_empty()
+        || result_of(name) != Lineage::OTHER
+}
+
 fn unversioned(name: &str) -> &str {
     name.split_once('@').map_or(name, |(name, _)| name)
 }

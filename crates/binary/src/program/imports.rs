@@ -4,6 +4,7 @@ use hitm_model::Svma;
 use iced_x86::{Code as Opcode, Decoder, DecoderOptions, Instruction};
 use rustc_hash::FxHashMap;
 
+use super::calls;
 use super::value::{Origin, Value};
 use crate::image::{Image, Pointee};
 
@@ -13,6 +14,8 @@ pub(super) struct Imports {
     /// Names of imported functions.
     pub(super) names: Vec<String>,
     slots: FxHashMap<u64, Slot>,
+    /// Functions that are meant as if they were another file's: those of a C library that is linked in.
+    linked_in: FxHashMap<Svma, u32>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -20,6 +23,9 @@ enum Slot {
     Import(u32),
     Address(u64),
 }
+
+/// What a C library begins a program with.
+const START: &str = "__libc_start_main";
 
 /// Stubs of the procedure linkage table are this long at most.
 const STUB: usize = 24;
@@ -42,7 +48,24 @@ impl Imports {
             };
             imports.slots.insert(at.0, slot);
         });
+        if image.has_c_library() {
+            // The library's own calls of `clone` start no thread of the program's.
+            let known = |name: &str| name != "clone" && (calls::is_known(name) || name == START);
+            for (at, name) in image.functions_named(&known) {
+                let next = imports.names.len() as u32;
+                let number = *numbers.entry(name.clone()).or_insert(next);
+                if number == next {
+                    imports.names.push(name);
+                }
+                imports.linked_in.insert(at, number);
+            }
+        }
         imports
+    }
+
+    /// The number of a function of the C library that is linked in.
+    pub(super) fn linked_in(&self, function: Svma) -> Option<u32> {
+        self.linked_in.get(&function).copied()
     }
 
     /// What the loader puts at an address.

@@ -228,6 +228,9 @@ impl Surroundings for View<'_, '_> {
     }
 
     fn target(&self, address: u64) -> Option<Target> {
+        if let Some(import) = self.imports.linked_in(Svma(address)) {
+            return Some(Target::Import(import));
+        }
         if let Some(number) = functions::at(&self.ranges, Svma(address)) {
             return Some(Target::Function(self.ranges[number].start));
         }

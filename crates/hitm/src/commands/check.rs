@@ -74,12 +74,7 @@ fn policy(given: Option<&Path>) -> Result<Option<Policy>> {
 }
 
 fn check_one(path: &Path, args: &CheckArgs, policy: Option<&Policy>) -> Result<CheckReport> {
-    let binary = StaticBinary::open(path).with_context(|| {
-        format!(
-            "cannot check {} (give a program or a shared library)",
-            path.display()
-        )
-    })?;
+    let binary = StaticBinary::open_with_code(path)?;
     let options = CheckOptions {
         line: args.line_size,
         threads: jobs(),

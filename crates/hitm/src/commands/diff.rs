@@ -16,8 +16,8 @@ use crate::output;
 /// Compares two builds.
 pub(crate) fn diff(args: &DiffArgs) -> anyhow::Result<Exit> {
     let (old, new) = (
-        StaticBinary::open(&args.old)?,
-        StaticBinary::open(&args.new)?,
+        StaticBinary::open_with_code(&args.old)?,
+        StaticBinary::open_with_code(&args.new)?,
     );
     let (old_types, new_types) = (old.catalog()?, new.catalog()?);
     let (old_name, new_name) = (

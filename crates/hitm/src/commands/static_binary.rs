@@ -3,8 +3,9 @@
 use std::num::NonZeroUsize;
 use std::path::Path;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use hitm_analysis::{BinarySource as _, add_debug_file};
+use hitm_binary::BinaryError;
 use hitm_binary::debug::Catalog;
 use hitm_binary::image::{DebugLevel, Image};
 use hitm_collect::machine::{SystemFiles, line_sizes};
@@ -27,15 +28,29 @@ impl StaticBinary {
         let bytes = files
             .bytes(&shown)
             .map_err(anyhow::Error::msg)
-            .with_context(|| format!("cannot open {shown}"))?;
-        let mut image =
-            Image::parse_any_machine(bytes).with_context(|| format!("cannot read {shown}"))?;
+            .with_context(|| format!("cannot open {shown} (give a program or a shared library)"))?;
+        let mut image = Image::parse_any_machine(bytes).map_err(|error| {
+            let next = what_to_give(&error);
+            anyhow::Error::new(error).context(format!("cannot read {shown} ({next})"))
+        })?;
         let damage = add_debug_file(&files, &shown, &mut image);
         Ok(Self {
             path: shown,
             image,
             damage,
         })
+    }
+
+    /// The same of a binary whose instructions are needed.
+    pub(crate) fn open_with_code(path: &Path) -> anyhow::Result<Self> {
+        let binary = Self::open(path)?;
+        if binary.image.is_debug_file() {
+            bail!(
+                "{} is a separate debug file, without the instructions (give the program that it is of: it is found by itself)",
+                binary.path
+            );
+        }
+        Ok(binary)
     }
 
     pub(crate) fn image(&self) -> &Image<'static> {
@@ -61,8 +76,10 @@ impl StaticBinary {
     pub(crate) fn caveats(&self, catalog: Option<&Catalog<'_>>) -> Vec<Caveat> {
         let (binary, rust) = (self.name().to_owned(), self.image.is_rust());
         let mut caveats = Vec::new();
-        let split = catalog.is_some_and(Catalog::is_split);
-        caveats.extend(match self.image.debug_level() {
+        let level = self.image.debug_level();
+        let split = catalog.is_some_and(Catalog::is_split)
+            || (level != DebugLevel::Full && self.image.is_split());
+        caveats.extend(match level {
             _ if split => Some(Caveat::SplitDebugInfo { binary }),
             DebugLevel::Full => None,
             DebugLevel::LinesOnly => Some(Caveat::LinesOnly { binary, rust }),
@@ -87,6 +104,17 @@ impl StaticBinary {
                 }),
         );
         caveats
+    }
+}
+
+/// What to give instead of a file that cannot be read.
+fn what_to_give(error: &BinaryError) -> &'static str {
+    match error {
+        BinaryError::NotLinked { .. } => "give what it is linked into, or the program that left it",
+        BinaryError::Not64Bit => "build it for a 64-bit processor",
+        BinaryError::BigEndian { .. } => "build it for a little-endian processor",
+        BinaryError::Damaged { .. } => "build or copy it again",
+        _ => "give a program or a shared library",
     }
 }
 

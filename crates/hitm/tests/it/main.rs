@@ -8,6 +8,7 @@ mod check_rules;
 mod guardian;
 mod layout;
 mod live;
+mod odd_input;
 mod prove;
 mod prove_input;
 mod seeds;
