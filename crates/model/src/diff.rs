@@ -53,8 +53,8 @@ impl BuildDiff {
         let layout = !self.joined.is_empty() || !self.parted.is_empty();
         match &self.code {
             None => DiffVerdict::CannotTell,
-            // Nothing that both have is the same: nothing was compared.
-            Some(code) if self.objects == 0 && code.compared() == 0 => DiffVerdict::CannotTell,
+            // Without names there is nothing to compare.
+            Some(code) if code.compared() == 0 => DiffVerdict::CannotTell,
             Some(code) => match (layout, code.changed.is_empty()) {
                 (false, true) => DiffVerdict::Neither,
                 (true, true) => DiffVerdict::Layout,
@@ -184,6 +184,8 @@ pub struct CodeDiff {
     pub largest_same: Option<(String, u64)>,
     /// Functions with other instructions.
     pub changed: Vec<FunctionChange>,
+    /// Functions with the same instructions that point to constants with other bytes: texts, tables.
+    pub other_constants: Vec<FunctionChange>,
     /// Functions that only the new build has.
     pub appeared: Vec<SymbolChange>,
     /// Functions that only the old build had.
@@ -194,11 +196,12 @@ impl CodeDiff {
     /// Functions that both builds have.
     #[must_use]
     pub fn compared(&self) -> u64 {
-        self.identical + self.but_for_addresses + self.changed.len() as u64
+        let listed = self.changed.len() + self.other_constants.len();
+        self.identical + self.but_for_addresses + listed as u64
     }
 }
 
-/// A function with other instructions.
+/// A function with other instructions, or other constants.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FunctionChange {
     /// Its name.

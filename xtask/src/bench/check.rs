@@ -8,6 +8,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
+use hitm_testkit::Story1;
 use serde_json::Value;
 
 use super::asked::{Row, print};
@@ -39,7 +40,15 @@ pub(crate) fn check(runs: u32) -> Result<()> {
     )];
     rows.extend(own_rows(&hitm, runs)?);
     for rival in &RIVALS {
-        rows.push(beside(rival, &hitm, runs));
+        rows.push(beside(rival, &hitm, (&hitm, "hitm"), runs));
+        // Those that cannot read that file may be able to read a small one.
+        match Story1::without_header_object().build() {
+            Ok(story) => {
+                let story = story.program;
+                rows.push(beside(rival, &hitm, (&story, "story 1, C++"), runs));
+            }
+            Err(error) => println!("story 1 cannot be built: {error}"),
+        }
     }
     rows.extend(pahole_row(&hitm, runs)?);
     rows.push(type_row(&hitm, runs)?);
@@ -63,15 +72,18 @@ fn builds() -> Result<(PathBuf, PathBuf)> {
     Ok((hitm, relinked))
 }
 
-fn check_command(hitm: &Path) -> Command {
+fn check_command(hitm: &Path, binary: &Path) -> Command {
     let mut command = Command::new(hitm);
-    command.arg("check").arg(hitm);
+    command.arg("check").arg(binary);
     command
 }
 
 fn own_rows(hitm: &Path, runs: u32) -> Result<[Row; 2]> {
     let costs = (0..runs)
-        .map(|_| run(&mut check_command(hitm), BOUND)?.good(&check_command(hitm)))
+        .map(|_| {
+            let mut command = check_command(hitm, hitm);
+            run(&mut command, BOUND)?.good(&command)
+        })
         .collect::<Result<Vec<Cost>>>()?;
     let seconds: Vec<f64> = costs.iter().map(|cost| cost.seconds).collect();
     let peaks: Vec<f64> = costs.iter().map(|cost| cost.peak_mib).collect();
@@ -82,19 +94,19 @@ fn own_rows(hitm: &Path, runs: u32) -> Result<[Row; 2]> {
 }
 
 /// Interleaved runs of `hitm check` and another tool.
-fn beside(rival: &Rival, hitm: &Path, runs: u32) -> Row {
-    let what = format!("hitm check : {}", rival.title());
+fn beside(rival: &Rival, hitm: &Path, (binary, name): (&Path, &str), runs: u32) -> Row {
+    let what = format!("hitm check : {}, on {name}", rival.title());
     let asked = "less time, where it ends";
-    match compare(rival, hitm, runs) {
+    match compare(rival, hitm, binary, runs) {
         Ok((measured, met)) => Row::said(&what, asked, measured, met),
         Err(error) => Row::said(&what, asked, format!("not measured: {error:#}"), None),
     }
 }
 
-fn compare(rival: &Rival, hitm: &Path, runs: u32) -> Result<(String, Option<bool>)> {
+fn compare(rival: &Rival, hitm: &Path, binary: &Path, runs: u32) -> Result<(String, Option<bool>)> {
     let program = rival.install()?;
-    let first = run(&mut rival.command(&program, hitm), BOUND)?;
-    let figures = |cost: &Cost| format!("{:.2} s, {:.0} MiB", cost.seconds, cost.peak_mib);
+    let first = run(&mut rival.command(&program, binary), BOUND)?;
+    let figures = |cost: &Cost| format!("{:.3} s, {:.0} MiB", cost.seconds, cost.peak_mib);
     match &first.ended {
         Ended::TooLate => {
             let text = format!("it was not done after {}", figures(&first));
@@ -108,13 +120,11 @@ fn compare(rival: &Rival, hitm: &Path, runs: u32) -> Result<(String, Option<bool
         let mut sides = [None, None];
         // Sides take turns at being first.
         for side in [pair % 2, 1 - pair % 2] {
-            let cost = match side {
-                0 => run(&mut check_command(hitm), BOUND)?.good(&check_command(hitm))?,
-                _ => {
-                    let command = rival.command(&program, hitm);
-                    run(&mut rival.command(&program, hitm), BOUND)?.good(&command)?
-                }
+            let mut command = match side {
+                0 => check_command(hitm, binary),
+                _ => rival.command(&program, binary),
             };
+            let cost = run(&mut command, BOUND)?.good(&command)?;
             sides[side as usize] = Some(cost);
         }
         if let [Some(own), Some(their)] = sides {

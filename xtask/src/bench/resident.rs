@@ -22,7 +22,7 @@ pub(super) struct Cost {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Ended {
     Well,
-    /// It failed or crashed, with its last words.
+    /// It failed or crashed, with the first that it said.
     Badly(String),
     /// It was killed when its time was over.
     TooLate,
@@ -49,16 +49,17 @@ pub(super) fn run(command: &mut Command, limit: Duration) -> Result<Cost> {
         .spawn()
         .with_context(|| format!("cannot start {command:?}"))?;
     let errors = child.stderr.take();
-    // Read while it runs, or it would wait for us; only the last line is kept.
-    let last_words = thread::spawn(move || {
+    // Read while it runs, or it would wait for us; the first line says what was wrong.
+    let first_words = thread::spawn(move || {
         let lines = errors
             .map(|errors| BufReader::new(errors).split(b'\n').map_while(Result::ok))
             .into_iter()
             .flatten();
-        let last = lines.filter(|line| !line.is_empty()).last();
-        String::from_utf8_lossy(&last.unwrap_or_default())
-            .trim()
-            .to_owned()
+        let mut said = lines.filter(|line| !line.is_empty());
+        let first = said.next();
+        said.for_each(drop);
+        let first = first.unwrap_or_default();
+        String::from_utf8_lossy(&first).trim().to_owned()
     });
     let status_file = format!("/proc/{}/status", child.id());
     let mut peak_kib = 0.0;
@@ -75,7 +76,7 @@ pub(super) fn run(command: &mut Command, limit: Duration) -> Result<Cost> {
         thread::sleep(Duration::from_millis(2));
     };
     let seconds = began.elapsed().as_secs_f64();
-    let last_words = last_words.join().unwrap_or_default();
+    let first_words = first_words.join().unwrap_or_default();
     let ended = match status {
         None => Ended::TooLate,
         Some(status) if status.success() => Ended::Well,
@@ -84,9 +85,9 @@ pub(super) fn run(command: &mut Command, limit: Duration) -> Result<Cost> {
                 Some(signal) => format!("crashed with signal {signal}"),
                 None => format!("failed, {status}"),
             };
-            if !last_words.is_empty() {
+            if !first_words.is_empty() {
                 how.push_str(": ");
-                how.extend(last_words.chars().take(80));
+                how.extend(first_words.chars().take(80));
             }
             Ended::Badly(how)
         }

@@ -1,14 +1,19 @@
 //! Two builds of a program: is it the code or the layout?
 //!
-//! - `pairing`: which symbol of one build is which of the other.
+//! - `pairing`: which variable of one build is which of the other.
 //! - `lines`: which variables came onto one line, which parted, and why they moved.
-//! - `code`: which functions are the same but for the addresses in them.
+//! - `build`: a build's functions; `matching`: which of one build is which of the other; `meaning`: what the addresses in
+//!   them mean; `code`: which are the same but for these.
 //! - `types`: which members went over a line border.
 
+mod build;
 mod code;
 mod lines;
+mod matching;
+mod meaning;
 mod names;
 mod pairing;
+mod parallel;
 mod types;
 
 use std::num::NonZeroUsize;
@@ -64,11 +69,12 @@ pub fn diff(old: Side<'_>, new: Side<'_>, options: &DiffOptions) -> BuildDiff {
     let code = (same_machine && decodes(old) && decodes(new)).then(|| {
         let old_constants = objects_in(old.image, &data(&old_sections, false));
         let new_constants = objects_in(new.image, &data(&new_sections, false));
-        code::compare(
-            code::Build::new(old.image, &old_sections, &old_written, &old_constants),
-            code::Build::new(new.image, &new_sections, &new_written, &new_constants),
-            options.jobs,
-        )
+        let jobs = options.jobs;
+        let (was, is) = (
+            build::Build::new(old.image, &old_sections, &old_written, old_constants, jobs),
+            build::Build::new(new.image, &new_sections, &new_written, new_constants, jobs),
+        );
+        code::compare(&was, &is, jobs)
     });
     let types = old
         .catalog

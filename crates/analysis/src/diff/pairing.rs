@@ -1,4 +1,4 @@
-//! Which symbol of the old build is which of the new one.
+//! Which variable of the old build is which of the new one.
 //!
 //! By the linker's name first; then by the readable name, as hashes in names change with every build of a Rust program;
 //! of several with one readable name those of one size, then those that are left if they are as many, in their order.
@@ -18,6 +18,18 @@ pub(super) struct Pairing {
     pub(super) appeared: Vec<usize>,
 }
 
+impl Pairing {
+    /// From what each old and each new symbol belongs to.
+    pub(super) fn of(old_to_new: &[Option<usize>], new_to_old: &[Option<usize>]) -> Self {
+        let both = new_to_old.iter().enumerate();
+        Self {
+            both: both.filter_map(|(new, old)| Some(((*old)?, new))).collect(),
+            vanished: unmatched(old_to_new),
+            appeared: unmatched(new_to_old),
+        }
+    }
+}
+
 /// Pairs the symbols of two builds.
 pub(super) fn pair(old: &[Placed<'_>], new: &[Placed<'_>]) -> Pairing {
     let mut matching = Matching {
@@ -29,12 +41,7 @@ pub(super) fn pair(old: &[Placed<'_>], new: &[Placed<'_>]) -> Pairing {
         (object.symbol.name.as_str(), object.symbol.size)
     });
     matching.pass(old, new, false, |object| (object.symbol.name.as_str(), 0));
-    let both = matching.new.iter().enumerate();
-    Pairing {
-        both: both.filter_map(|(new, old)| Some(((*old)?, new))).collect(),
-        vanished: unmatched(&matching.old),
-        appeared: unmatched(&matching.new),
-    }
+    Pairing::of(&matching.old, &matching.new)
 }
 
 fn unmatched(matches: &[Option<usize>]) -> Vec<usize> {

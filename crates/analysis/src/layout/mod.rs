@@ -12,4 +12,4 @@ pub use find::{Found, NotFound, find};
 pub use map::{MapOptions, line_map, lines_around};
 pub use types::type_view;
 
-pub(crate) use map::{Placed, objects_in, parts_of};
+pub(crate) use map::{Placed, objects_in, parts_of, thread_locals};

@@ -350,5 +350,6 @@ fn a_stripped_file_has_nothing_to_name() {
     };
     assert!(map(&bytes).lines.is_empty());
     let found = compare(&bytes, &bytes);
+    assert_eq!(found.verdict(), DiffVerdict::CannotTell);
     assert_eq!((found.objects, found.types), (0, None));
 }

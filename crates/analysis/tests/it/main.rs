@@ -5,6 +5,7 @@
 mod attribution;
 mod check_rules;
 mod costs;
+mod functions;
 mod layout;
 mod policy;
 mod progress;

@@ -56,6 +56,7 @@ mod loops;
 mod operands;
 mod same;
 mod scan;
+mod shape;
 mod symbols;
 mod tables;
 
@@ -66,7 +67,10 @@ pub use function::Function;
 pub use inner_loop::{InnerLoop, LoopAccess};
 pub(crate) use long_jumps::LongJumps;
 pub(crate) use operands::{is_conditional_move, kind_of as access_kind};
-pub use same::{Comparison, Difference, Reference, compare, stub_slot};
+pub use same::{
+    Comparison, Difference, Likeness, PlaceUse, Places, Reference, compare, ordinal, stub_slot,
+};
+pub use shape::{Shape, shape};
 
 /// The bytes of one function.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -9,7 +9,6 @@ mod inventory;
 mod names;
 mod relocations;
 mod sections;
-mod slots;
 mod symbols;
 mod unwind;
 
@@ -29,6 +28,7 @@ use symbols::{Elves, SymbolIndex};
 pub use identity::content_id;
 pub use inventory::SectionInfo;
 pub(crate) use names::{demangle, split_suffix};
+pub use relocations::LoadedWord;
 pub(crate) use relocations::Pointee;
 use sections::Inflated;
 pub(crate) use sections::Slice;
@@ -46,7 +46,7 @@ pub struct Image<'d> {
     inflated: OnceLock<Inflated>,
     level: OnceLock<DebugLevel>,
     long_jumps: OnceLock<LongJumps>,
-    slots: OnceLock<slots::Slots>,
+    relocations: OnceLock<relocations::Relocations>,
 }
 
 /// What kind of processor a file is for.
@@ -141,7 +141,7 @@ impl<'d> Image<'d> {
             inflated: OnceLock::new(),
             level: OnceLock::new(),
             long_jumps: OnceLock::new(),
-            slots: OnceLock::new(),
+            relocations: OnceLock::new(),
         }
     }
 

@@ -182,6 +182,8 @@ struct Code {
     same_instructions: u64,
     /// Functions with other instructions, the program's own first.
     changed: Vec<Function>,
+    /// Functions with the same instructions that point to constants with other bytes, as texts; the program's own first.
+    other_constants: Vec<Function>,
     /// Functions that only the new build has.
     appeared: Vec<Symbol>,
     /// Functions that only the old build had.
@@ -379,6 +381,7 @@ impl From<&model::CodeDiff> for Code {
             identical_but_for_addresses: code.but_for_addresses,
             same_instructions: code.same_instructions,
             changed: all(&code.changed),
+            other_constants: all(&code.other_constants),
             appeared: all(&code.appeared),
             vanished: all(&code.vanished),
         }

@@ -63,12 +63,16 @@ fn headline(page: &mut Page<'_>, diff: &BuildDiff) -> io::Result<()> {
         count(diff.parted.len() as u64),
     );
     page.paragraph(&[], 0, &[span(style, verdict), plain(lines)])?;
-    if let Some(code) = &diff.code {
+    let code = diff.code.as_ref();
+    if code.is_some_and(|code| code.compared() == 0) {
+        let text = "no function has a name in both builds: compare builds that are not stripped";
+        page.paragraph(&[], 0, &[plain(text)])?;
+    } else if let Some(code) = code {
         let same = code.identical + code.but_for_addresses;
         let mut text = format!(
             "{} of {} that both have are the same ({} of them but for addresses), {}",
             count(same),
-            counted(same + code.changed.len() as u64, "function"),
+            counted(code.compared(), "function"),
             count(code.but_for_addresses),
             counted(code.same_instructions, "instruction"),
         );
@@ -76,6 +80,17 @@ fn headline(page: &mut Page<'_>, diff: &BuildDiff) -> io::Result<()> {
             let n = counted(*n, "instruction");
             text.push_str(&format!(
                 "; the largest: {name}, {n}, identical but for addresses"
+            ));
+        }
+        let others = code.other_constants.len() as u64;
+        let (have, point) = match others {
+            1 => ("has", "points"),
+            _ => ("have", "point"),
+        };
+        if others > 0 {
+            let others = count(others);
+            text.push_str(&format!(
+                "; {others} more {have} the same instructions, but {point} to constants with other bytes"
             ));
         }
         page.paragraph(&[], 0, &[plain(text)])?;
@@ -246,6 +261,13 @@ fn functions(page: &mut Page<'_>, code: &CodeDiff, top: usize) -> io::Result<()>
             page.paragraph(&[plain("   ")], 3, &changed(change))?;
         }
         more(page, code.changed.len(), top)?;
+    }
+    if !code.other_constants.is_empty() {
+        heading(page, "Functions that point to other constants")?;
+        for change in code.other_constants.iter().take(top) {
+            page.paragraph(&[plain("   ")], 3, &changed(change))?;
+        }
+        more(page, code.other_constants.len(), top)?;
     }
     if !code.vanished.is_empty() || !code.appeared.is_empty() {
         heading(page, "Functions of one build only")?;

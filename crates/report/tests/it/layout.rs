@@ -196,6 +196,13 @@ fn build_diff() -> BuildDiff {
                 first: Some((Svma(0x1010), Svma(0x1020))),
                 why: "another number".into(),
             }],
+            other_constants: vec![FunctionChange {
+                name: "usage".into(),
+                old_instructions: 7,
+                new_instructions: 7,
+                first: Some((Svma(0x1110), Svma(0x1120))),
+                why: "the constant that it points to has other bytes".into(),
+            }],
             appeared: Vec::new(),
             vanished: Vec::new(),
         }),
@@ -300,8 +307,9 @@ fn a_difference_as_a_table() {
     let shown = text(|out| diff_table(&build_diff(), &options, out).unwrap());
     insta::assert_snapshot!(shown, @r"
     code and lines changed: of 9 variables on lines of 64 bytes, 1 pair came onto one line and 0 parted
-    14 of 15 functions that both have are the same (11 of them but for addresses), 2,680 instructions;
-    the largest: Spawner::run, 728 instructions, identical but for addresses
+    14 of 16 functions that both have are the same (11 of them but for addresses), 2,680 instructions;
+    the largest: Spawner::run, 728 instructions, identical but for addresses; 1 more has the same
+    instructions, but points to constants with other bytes
 
     Came onto one line
        line 0x4100 of .bss (now)
@@ -319,6 +327,10 @@ fn a_difference_as_a_table() {
 
     Functions that changed
        main 12 instructions instead of 10, first difference at 0x1010 and 0x1020: another number
+
+    Functions that point to other constants
+       usage 7 instructions, first difference at 0x1110 and 0x1120: the constant that it points to has
+       other bytes
 
     Types
        of 40 types in both, 1 changed, 1 with members over a line border; 2 names of several types cannot be told apart
