@@ -103,6 +103,15 @@ fn plant_seeds(target: &str) -> Result<()> {
     fs::create_dir_all(&directory)?;
     match target {
         "recording" => fs::write(directory.join("seed"), recording()?)?,
+        // The size of the pieces, a transaction's frame of zeros, a request for the state, the beginning of a third frame.
+        "rpc" => {
+            let transaction = [&[52, 0, 0, 0, 1][..], &[0; 51]].concat();
+            let state = [&[12, 0, 0, 0, 2][..], &[0; 11]].concat();
+            fs::write(
+                directory.join("seed"),
+                [&[7], &transaction[..], &state, &[52]].concat(),
+            )?;
+        }
         "binary" | "layout" | "program" => {
             for name in [
                 "thread_local",

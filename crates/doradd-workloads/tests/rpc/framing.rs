@@ -12,6 +12,10 @@ use proptest::prelude::*;
 
 use crate::harness::{body, frame};
 
+/// The body of the fuzz target, which needs a nightly toolchain and time; here on a bounded number of inputs.
+#[path = "../../../../fuzz/bodies/rpc.rs"]
+mod body;
+
 /// A source that gives its bytes in pieces, and has nothing now and then.
 struct Pieces<'a> {
     bytes: &'a [u8],
@@ -110,6 +114,23 @@ proptest! {
         }
         bytes.truncate(cut.index(bytes.len() + 1));
         prop_assert_eq!(read_in_pieces(&bytes, &sizes), read_at_once(&bytes));
+    }
+
+    #[test]
+    fn what_fuzzing_asserts_holds_for_damaged_streams(
+        size in any::<u8>(),
+        requests in vec(any_request(), 0..5),
+        flips in vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),
+        garbage in vec(any::<u8>(), 0..80),
+    ) {
+        let mut bytes = vec![size];
+        requests.iter().for_each(|request| request.encode(&mut bytes));
+        for (at, with) in flips {
+            let at = at.index(bytes.len());
+            bytes[at] ^= with;
+        }
+        bytes.extend(garbage);
+        body::run(&bytes);
     }
 
     #[test]

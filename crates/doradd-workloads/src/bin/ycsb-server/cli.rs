@@ -59,7 +59,7 @@ pub(crate) struct Cli {
 }
 
 /// The sizes that the program is compiled for.
-const ROW_BYTES: [u64; 7] = [64, 128, 256, 512, 1024, 2048, 4096];
+const ROW_BYTES: [u64; 3] = [64, 1024, 4096];
 
 fn row_bytes(text: &str) -> anyhow::Result<u64> {
     let bytes = text.parse()?;

@@ -23,10 +23,6 @@ use crate::cli::Cli;
 pub(crate) fn run(cli: &Cli) -> Result<Exit> {
     match cli.row_bytes {
         64 => run_with::<8>(cli),
-        128 => run_with::<16>(cli),
-        256 => run_with::<32>(cli),
-        512 => run_with::<64>(cli),
-        2048 => run_with::<256>(cli),
         4096 => run_with::<512>(cli),
         _ => run_with::<128>(cli),
     }
