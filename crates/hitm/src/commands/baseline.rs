@@ -31,7 +31,7 @@ impl Baseline {
             };
             if word.len() != 16 || !word.bytes().all(|byte| byte.is_ascii_hexdigit()) {
                 bail!(
-                    "{shown}: line {} does not begin with a fingerprint (make the file anew: --write-baseline {shown})",
+                    "{shown}: line {} does not begin with a fingerprint (is it a baseline? --write-baseline FILE makes one)",
                     number + 1
                 );
             }

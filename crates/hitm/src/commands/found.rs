@@ -45,7 +45,7 @@ pub(super) fn document(
         out.flush()
     };
     match to {
-        To::Stdout => Ok(unless_nobody_reads(through(Box::new(io::stdout().lock())))?),
+        To::Stdout => unless_nobody_reads(through(Box::new(io::stdout().lock()))),
         To::File(path) => replace(path, |file| through(Box::new(file))).with_context(|| {
             let shown = path.display();
             format!("cannot write {shown} (give another place: {flag}=FILE)")
@@ -58,9 +58,7 @@ pub(super) fn text(write: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> anyhow
     let mut text = Vec::new();
     write(&mut text)?;
     let mut out = anstream::stdout().lock();
-    Ok(unless_nobody_reads(
-        out.write_all(&text).and_then(|()| out.flush()),
-    )?)
+    unless_nobody_reads(out.write_all(&text).and_then(|()| out.flush()))
 }
 
 /// The document where it was asked for, and the table unless the document has stdout to itself.
@@ -78,9 +76,9 @@ pub(super) fn show(
     }
 }
 
-fn unless_nobody_reads(written: io::Result<()>) -> io::Result<()> {
+fn unless_nobody_reads(written: io::Result<()>) -> anyhow::Result<()> {
     match written {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        written => written,
+        written => written.context("cannot write to stdout"),
     }
 }

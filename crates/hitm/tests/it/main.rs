@@ -5,6 +5,7 @@
 mod bad_input;
 mod check;
 mod check_rules;
+mod gate;
 mod guardian;
 mod layout;
 mod live;
