@@ -120,13 +120,18 @@
 //!
 //! Fields that one thread writes often are `Line`s, and `assert_apart!` fails to compile when two come within 128 bytes.
 //!
+//! Workers' counts do not come from `hitm-counters`. How many requests have ended is part of how draining works, with an
+//! order in memory of its own; the other counts stand on the same line, so they cost no further one, and a counter of a
+//! thread would.
+//!
 //! # Back-pressure
 //!
 //! The slab has `max_in_flight` records for submitters from outside; one that finds none waits on a bell until a worker
 //! gives some back. A body that submits must not wait, since it may hold what the others need, so bodies have a second
 //! pool, which grows when it is empty. A record is given back after its objects are released, in chains of 32, at once
 //! when somebody sleeps for one, and before a worker sleeps. A replay's dispatcher that finds the window full runs bodies
-//! itself (if its stages are fused), and sleeps when there are none to run.
+//! that it has kept (if its stages are fused), and sleeps when there are none. It does the same, with what comes next, when
+//! the log has nothing at the moment while every worker has more than one transaction waiting.
 //!
 //! # Panics
 //!

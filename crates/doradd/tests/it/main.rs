@@ -5,5 +5,6 @@
 mod quiet;
 mod replay;
 mod replay_model;
+mod stress;
 mod when;
 mod when_model;
