@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::child::{self, Interrupts};
 use super::gain::{self, Counted, Gain};
-use super::seen::{CO_RUNNING_ENOUGH, Expected, Seen};
+use super::seen::{Expected, Seen};
 use crate::pairs::Run;
 
 /// Of any one program.
@@ -33,8 +33,6 @@ pub(super) struct Case {
     pub(super) prove: bool,
     /// Which pairs of runs count.
     pub(super) counted: Counted,
-    /// Processors that it takes to show the fault: those of the threads that fight, and of what drives them.
-    pub(super) needs: usize,
 }
 
 /// A program in one of its layouts.
@@ -65,8 +63,6 @@ pub(super) struct Outcome {
     pub(super) gain: Gain,
     /// What else is to be known of the timed runs.
     pub(super) note: Option<String>,
-    /// Whether the machine has fewer processors than it takes to show the fault.
-    pub(super) too_few: Option<usize>,
     /// The machine, as a report describes it.
     pub(super) machine: Value,
 }
@@ -113,7 +109,6 @@ impl Session<'_> {
             repaired,
             gain,
             note: case.slow.note(),
-            too_few: (processors() < case.needs).then_some(case.needs),
             machine,
         })
     }
@@ -129,7 +124,7 @@ impl Session<'_> {
         loop {
             let report = layout.look(self)?;
             let seen = Seen::read(&report, expected)?;
-            if attempt == ATTEMPTS || enough(&seen) || seen.co_running >= CO_RUNNING_ENOUGH {
+            if attempt == ATTEMPTS || enough(&seen) || seen.could_be_seen() {
                 return Ok((seen, report["machine"].clone()));
             }
             attempt += 1;

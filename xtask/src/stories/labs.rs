@@ -44,7 +44,6 @@ pub(super) fn story1() -> Result<Vec<Case>> {
         repaired: layout("--fixed"),
         prove: true,
         counted: Counted::SideBySide,
-        needs: 2,
     }])
 }
 
@@ -86,7 +85,6 @@ pub(super) fn story1_in_doradd(session: &Session<'_>) -> Result<Vec<Case>> {
         repaired: layout(repaired),
         prove: false,
         counted: Counted::SideBySide,
-        needs: 2,
     }])
 }
 
@@ -129,7 +127,6 @@ pub(super) fn story2() -> Result<Vec<Case>> {
         repaired,
         prove,
         counted: Counted::SideBySide,
-        needs: 2,
     };
     Ok(vec![
         case(

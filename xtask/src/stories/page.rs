@@ -29,7 +29,7 @@ impl Row {
     pub(super) fn is_right(&self) -> bool {
         match &self.outcome {
             Ok(outcome) => {
-                let named = outcome.slow.expected.is_some() || outcome.too_few.is_some();
+                let named = outcome.slow.expected.is_some() || !outcome.slow.could_be_seen();
                 named && outcome.repaired.is_gone()
             }
             Err(NotRun::Skipped(_)) => true,
@@ -45,12 +45,10 @@ impl Row {
                 let slow = &outcome.slow;
                 let note = outcome.note.as_ref();
                 let note = note.map_or(String::new(), |note| format!("; {note}"));
-                let missed = match (&slow.expected, outcome.too_few) {
-                    (Some(_), _) => String::new(),
-                    (None, Some(needs)) => {
-                        format!("not seen (it takes {needs} processors, this machine has fewer): ")
-                    }
-                    (None, None) => "MISSED: ".to_owned(),
+                let missed = match (&slow.expected, slow.could_be_seen()) {
+                    (Some(_), _) => "",
+                    (None, true) => "MISSED: ",
+                    (None, false) => "not seen: ",
                 };
                 let left = if outcome.repaired.is_gone() {
                     ""
@@ -231,7 +229,6 @@ mod tests {
                     pairs: 9,
                 },
                 note: Some("a note".into()),
-                too_few: None,
                 machine: Value::Null,
             }),
         }
@@ -295,13 +292,13 @@ mod tests {
 
         let mut small = row(seen(false, false), seen(false, false));
         if let Ok(outcome) = &mut small.outcome {
-            outcome.too_few = Some(5);
+            outcome.slow.co_running = 0.1;
         }
         assert!(small.is_right());
         let [_, _, slow, ..] = small.cells();
         assert_eq!(
             slow,
-            "not seen (it takes 5 processors, this machine has fewer): nothing"
+            "not seen: nothing (threads ran side by side in only 10 % of the time)"
         );
 
         assert!(text(&rows).starts_with("story 2  a | fault\n  fault     false sharing"));

@@ -4,7 +4,7 @@ use anyhow::{Context as _, Result};
 use serde_json::Value;
 
 /// Below this share of the time threads did not run side by side in earnest: that nothing was seen then says little.
-pub(super) const CO_RUNNING_ENOUGH: f64 = 0.25;
+const CO_RUNNING_ENOUGH: f64 = 0.25;
 
 /// What a story's finding must be.
 #[derive(Clone, Copy, Debug)]
@@ -69,6 +69,11 @@ impl Seen {
         Ok(seen)
     }
 
+    /// Whether threads ran side by side at all: what they do by turns is no sharing that costs, and is not reported.
+    pub(super) fn could_be_seen(&self) -> bool {
+        self.co_running >= CO_RUNNING_ENOUGH
+    }
+
     /// Nothing of what the story is about.
     pub(super) fn is_gone(&self) -> bool {
         self.expected.is_none() && self.related.is_empty()
@@ -86,7 +91,7 @@ impl Seen {
             [] => "nothing".to_owned(),
             words => words.join("; "),
         };
-        if self.co_running < CO_RUNNING_ENOUGH {
+        if !self.could_be_seen() {
             let percent = self.co_running * 100.0;
             words += &format!(" (threads ran side by side in only {percent:.0} % of the time)");
         }
