@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use anyhow::{Result, bail};
 
+use crate::policy::policy;
 use crate::tidy as rules;
 use crate::tools::{cargo, check, install, root, succeeds, target_dir};
 
@@ -30,6 +31,7 @@ pub(crate) fn ci() -> Result<()> {
     loom()?;
     shuttle()?;
     features()?;
+    policy()?;
     eprintln!(
         "checks done after {:.0} s, now the tests",
         began.elapsed().as_secs_f64()

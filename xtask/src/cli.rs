@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::Result;
 use clap::{Parser, Subcommand, ValueEnum};
 
-use crate::{bench, checks, corpus, lab, nightly, stories};
+use crate::{bench, checks, corpus, lab, nightly, policy, stories};
 
 /// Every CI job of hitm as a command.
 #[derive(Parser)]
@@ -19,8 +19,8 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Task {
-    /// All checks of a change: fmt, tidy, clippy, doc, doctest, loom, shuttle, features, test; installs what the tests
-    /// need.
+    /// All checks of a change: fmt, tidy, clippy, doc, doctest, loom, shuttle, features, policy, test; installs what the
+    /// tests need.
     Ci,
     /// Formatting is rustfmt's.
     Fmt,
@@ -38,6 +38,8 @@ enum Task {
     Shuttle,
     /// The published crates without their default features, and with all; and what they pack.
     Features,
+    /// The layout of doradd's programs is what their policy asks for, by `hitm check`.
+    Policy,
     /// All tests, with nextest where it is installed.
     Test,
     /// Tests of the pure crates under Miri; skips visibly without it.
@@ -161,6 +163,7 @@ pub(crate) fn run() -> Result<ExitCode> {
         Task::Loom => checks::loom().map(done),
         Task::Shuttle => checks::shuttle().map(done),
         Task::Features => checks::features().map(done),
+        Task::Policy => policy::policy().map(done),
         Task::Test => checks::test().map(done),
         Task::Miri => nightly::miri().map(done),
         Task::Tsan => nightly::tsan().map(done),

@@ -14,6 +14,7 @@ mod corpus;
 mod lab;
 mod nightly;
 mod pairs;
+mod policy;
 mod stories;
 mod tidy;
 mod tools;

@@ -47,7 +47,7 @@ struct RunArgs {
     #[arg(long, value_name = "N", default_value_t = 1_000_000)]
     rows: u64,
 
-    /// Bytes of a row
+    /// Bytes of a row: 64, 256, 1024 or 4096
     #[arg(long, value_name = "N", default_value_t = 1024, value_parser = row_bytes)]
     row_bytes: u64,
 }
@@ -109,7 +109,7 @@ fn write_ratio(text: &str) -> Result<WriteRatio> {
 }
 
 /// The sizes that the program is compiled for.
-const ROW_BYTES: [u64; 7] = [64, 128, 256, 512, 1024, 2048, 4096];
+const ROW_BYTES: [u64; 4] = [64, 256, 1024, 4096];
 
 fn row_bytes(text: &str) -> Result<u64> {
     let bytes = text.parse()?;
@@ -145,10 +145,7 @@ fn generate(args: &GenArgs) -> Result<Exit> {
 fn run(args: &RunArgs) -> Result<Exit> {
     match args.row_bytes {
         64 => run_with::<8>(args),
-        128 => run_with::<16>(args),
         256 => run_with::<32>(args),
-        512 => run_with::<64>(args),
-        2048 => run_with::<256>(args),
         4096 => run_with::<512>(args),
         _ => run_with::<128>(args),
     }

@@ -18,7 +18,15 @@ pub(crate) struct Paced<'p, L> {
     schedule: Schedule,
     /// Nothing is taken after that, also of what was due before.
     end: u64,
+    /// Whether the runtime knows that nothing is due now, and has passed on what it has in hand.
+    told: bool,
 }
+
+/// From how many nanoseconds before a transaction is due on the dispatcher is kept awake for it. The runtime sleeps for
+/// moments when there is nothing yet, from which the system wakes it this much late; that would be measured as latency.
+const AWAKE_NS: u64 = 200_000;
+/// Looks at the clock between two offers of the processor to others.
+const LOOKS: u32 = 64;
 
 impl<'p, L> Paced<'p, L> {
     pub(crate) fn new(log: L, meter: &'p Meter, plan: &'p Plan<'p>) -> Self {
@@ -29,6 +37,26 @@ impl<'p, L> Paced<'p, L> {
             plan,
             schedule: Schedule::new(plan.arrivals, plan.seed),
             end,
+            told: false,
+        }
+    }
+}
+
+impl<L> Paced<'_, L> {
+    /// Waits for a transaction that is due soon; gives the time, which is before that if the run is to end.
+    fn await_due(&self, due: u64) -> u64 {
+        loop {
+            for _ in 0..LOOKS {
+                let now = self.meter.now();
+                if now >= due {
+                    return now;
+                }
+                std::hint::spin_loop();
+            }
+            if self.plan.stop.load(Ordering::Relaxed) {
+                return self.meter.now();
+            }
+            std::thread::yield_now();
         }
     }
 }
@@ -42,12 +70,16 @@ impl<L: Log> Log for Paced<'_, L> {
         if self.plan.stop.load(Ordering::Relaxed) {
             return Next::End;
         }
-        let now = self.meter.now();
+        let mut now = self.meter.now();
         let arrival = self.schedule.due().unwrap_or(now);
         if now >= self.end {
             return Next::End;
         }
-        if arrival > now {
+        if arrival > now && self.told && arrival - now < AWAKE_NS {
+            now = self.await_due(arrival);
+        }
+        self.told = arrival > now;
+        if self.told {
             return Next::NotYet;
         }
         match self.log.next() {

@@ -133,7 +133,7 @@ fn it_executes_and_verifies() {
             "equal",
         );
     }
-    for bytes in [64, 128, 256, 512, 1024, 2048, 4096] {
+    for bytes in [64, 256, 1024, 4096] {
         check(
             &format!("log --rows 100 --verify --row-bytes {bytes}"),
             0,
@@ -180,7 +180,7 @@ fn wrong_usage_is_refused_with_what_to_do() {
     check(
         "log --rows 100 --row-bytes 100",
         2,
-        "rows have [64, 128, 256, 512, 1024, 2048, 4096] bytes",
+        "rows have [64, 256, 1024, 4096] bytes",
     );
     check(
         "- --rows 100 --verify",
