@@ -145,12 +145,14 @@ pub(super) fn show(
     args: &ShowArgs,
     table_to: TableTo,
 ) -> anyhow::Result<Exit> {
-    if args.json_on_stdout() {
-        let mut out = BufWriter::new(io::stdout().lock());
-        hitm_report::json(report, &mut out)?;
-        out.flush()?;
-    } else {
-        table(report, path, args, table_to)?;
+    let shown = match args.json_on_stdout() {
+        true => json_to_stdout(report),
+        false => table(report, path, args, table_to),
+    };
+    match shown {
+        // That nobody reads it any more does not change what was found: the gate still holds.
+        Err(error) if output::is_broken_pipe(&error) => {}
+        shown => shown?,
     }
     if let Some(path) = args.json_file() {
         let file = File::create(path).with_context(|| cannot_create(path))?;
@@ -168,6 +170,12 @@ pub(super) fn show(
         return Ok(Exit::Error);
     }
     Ok(Exit::Done)
+}
+
+fn json_to_stdout(report: &Report) -> anyhow::Result<()> {
+    let mut out = BufWriter::new(io::stdout().lock());
+    hitm_report::json(report, &mut out)?;
+    Ok(out.flush()?)
 }
 
 fn table(report: &Report, path: &Path, args: &ShowArgs, to: TableTo) -> anyhow::Result<()> {

@@ -404,6 +404,15 @@ fn the_gate_is_exit_code_1_and_only_when_asked_for() {
         skip!("the threads did not run side by side");
     }
     check(&session, &["report", "r.hitm", "--fail-on", "any"], 1, &[]);
+    // It holds where nobody reads what it says.
+    let (reader, writer) = nix::unistd::pipe().unwrap();
+    drop(reader);
+    let unread = std::process::Command::new(env!("CARGO_BIN_EXE_hitm"))
+        .current_dir(session.path(""))
+        .args(["report", "r.hitm", "--fail-on", "any"])
+        .stdout(writer)
+        .status();
+    assert_eq!(unread.unwrap().code(), Some(1));
     check(
         &session,
         &["report", "r.hitm", "--fail-on", "false-sharing"],
