@@ -38,6 +38,12 @@ pub(crate) fn miri() -> Result<()> {
         ])
         .env("PROPTEST_CASES", "8")
         .env("MIRIFLAGS", "-Zmiri-disable-isolation"),
+    )?;
+    // The runtime, with its threads; its tests are smaller under Miri.
+    check(
+        rustup_cargo(&["miri", "test", "--package=doradd", "--lib", "--test=it"])
+            .env("PROPTEST_CASES", "2")
+            .env("MIRIFLAGS", "-Zmiri-disable-isolation"),
     )
 }
 
@@ -59,6 +65,7 @@ pub(crate) fn tsan() -> Result<()> {
     check(
         rustup_cargo(&[
             "test",
+            "--tests",
             "-Zbuild-std",
             "--target",
             TRIPLE,

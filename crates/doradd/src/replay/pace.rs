@@ -21,10 +21,11 @@ const SETTLING: u32 = 16;
 const TIMED: u32 = 112;
 /// Pairs of epochs in a trial.
 const PAIRS: u32 = 12;
-/// Pairs that the other distance must win: by chance, that many come about in 2 of 100 trials of equals.
-const WINS: u32 = 10;
-/// Transactions between two trials.
-const REST: u32 = 40_000;
+/// Pairs that the other distance must win: by chance, that many come about in 7 of 100 trials of equals, which does no harm.
+const WINS: u32 = 9;
+/// Transactions between two trials: few at first, and after each trial without a change twice as many.
+const SHORTEST_REST: u32 = 1_000;
+const LONGEST_REST: u32 = 64_000;
 
 /// How a worker chooses its distance.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -45,6 +46,8 @@ pub(crate) struct Pace {
     step: Step,
     /// The chosen distance's place.
     chosen: usize,
+    /// Transactions until the next trial, if this one changes nothing.
+    rest: u32,
     /// Whether the next trial is of a longer distance.
     longer: bool,
     trial: Trial,
@@ -83,6 +86,7 @@ impl Pace {
             left: 4 * TIMED,
             step,
             chosen: FIRST,
+            rest: SHORTEST_REST,
             longer: true,
             trial: Trial::default(),
         }
@@ -184,9 +188,11 @@ impl Pace {
             // On in the same direction at once.
             self.chosen = self.trial.other;
             self.left = TIMED;
+            self.rest = SHORTEST_REST;
         } else {
             self.longer = !self.longer;
-            self.left = REST;
+            self.left = self.rest;
+            self.rest = (2 * self.rest).min(LONGEST_REST);
         }
         self.now = DISTANCES[self.chosen];
     }

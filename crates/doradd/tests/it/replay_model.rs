@@ -249,7 +249,7 @@ proptest! {
 
     #[test]
     fn any_log_ends_as_if_run_one_by_one(
-        txns in proptest::collection::vec(txn(), 0..300),
+        txns in proptest::collection::vec(txn(), 0..if cfg!(miri) { 10 } else { 300 }),
         workers in 1..5usize,
         dispatch in prop::sample::select(MODES.to_vec()),
         in_flight in 1..50usize,

@@ -104,8 +104,14 @@ fn short_replays_all_end() {
     ];
     while began.elapsed() < time() {
         let dispatch = modes[random.below(4) as usize];
-        let (workers, rows) = (1 + random.below(3), 3 + random.below(2000));
-        let (in_flight, n) = (1 + random.below(100), random.below(3000));
+        let (workers, rows) = (
+            1 + random.below(3),
+            3 + random.below(if cfg!(miri) { 10 } else { 2000 }),
+        );
+        let (in_flight, n) = (
+            1 + random.below(100),
+            random.below(if cfg!(miri) { 10 } else { 3000 }),
+        );
         dog.begins(format!(
             "{n} transactions on {rows} rows, {workers} workers, {dispatch:?}, {in_flight} in flight"
         ));

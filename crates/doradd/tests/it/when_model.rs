@@ -165,7 +165,7 @@ proptest! {
 
     #[test]
     fn any_graph_ends_as_if_run_one_by_one(
-        requests in proptest::collection::vec(request(), 1..200),
+        requests in proptest::collection::vec(request(), 1..if cfg!(miri) { 10 } else { 200 }),
         workers in 1..5usize,
         max_in_flight in 1..40usize,
     ) {
