@@ -6,6 +6,7 @@ use hitm_binary::program::{Place, Program, RootKind, Touch};
 use hitm_model::{AccessKind, LineSize, Svma, SvmaRange};
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::blocks::{BlockObject, Blocks, own_name};
 use super::facts::{Facts, ObjectFacts, RootFacts, Use, UseSite};
 use super::types::{PointerUse, TypeFacts, WordFacts};
 
@@ -21,6 +22,8 @@ pub(super) struct Gathered {
     pub(super) pointer_uses: Vec<PointerUse>,
     /// Named objects in writable data.
     pub(super) named: u64,
+    /// The objects that are on a stack or on the heap, by their place among all.
+    pub(super) in_blocks: FxHashMap<usize, BlockObject>,
 }
 
 pub(super) fn gather(
@@ -42,12 +45,14 @@ pub(super) fn gather(
         debug,
         symbols: &symbols,
         undeclared_are_of_library: image.debug_level() == DebugLevel::Full && image.has_c_library(),
+        blocks: Blocks::new(image, debug, program),
+        in_blocks: FxHashMap::default(),
         numbers: FxHashMap::default(),
         all: Vec::new(),
         words: Vec::new(),
     };
     let uses = uses_of(program, &mut objects);
-    let objects = objects.all;
+    let (objects, in_blocks) = (objects.all, objects.in_blocks);
     Gathered {
         facts: Facts {
             line,
@@ -58,6 +63,7 @@ pub(super) fn gather(
         types: types_of(debug),
         pointer_uses: pointer_uses(program),
         named: symbols.ranges.len() as u64,
+        in_blocks,
     }
 }
 
@@ -116,6 +122,8 @@ struct Objects<'a, 'd, 'i> {
     symbols: &'a Symbols<'a, 'd>,
     /// The program has debug information, and the C library that is linked into it has none.
     undeclared_are_of_library: bool,
+    blocks: Blocks<'a, 'd, 'i>,
+    in_blocks: FxHashMap<usize, BlockObject>,
     numbers: FxHashMap<Svma, usize>,
     all: Vec<ObjectFacts>,
     /// The atomics and locks of each.
@@ -125,6 +133,9 @@ struct Objects<'a, 'd, 'i> {
 impl Objects<'_, '_, '_> {
     /// The object at an address that the program may change.
     fn at(&mut self, at: Svma) -> Option<usize> {
+        if let Some(object) = self.blocks.at(at) {
+            return Some(self.in_block(object));
+        }
         if !self.symbols.is_writable(at) {
             return None;
         }
@@ -166,6 +177,24 @@ impl Objects<'_, '_, '_> {
 }
 
 impl Objects<'_, '_, '_> {
+    fn in_block(&mut self, object: BlockObject) -> usize {
+        if let Some(&known) = self.numbers.get(&object.start) {
+            return known;
+        }
+        let number = self.all.len();
+        self.all.push(ObjectFacts {
+            library: is_of_library(own_name(&object.name)),
+            name: object.name.clone(),
+            start: object.start,
+            size: object.size,
+        });
+        let words = object.ty.map(|ty| self.debug.words_of(ty));
+        self.words.push(words.unwrap_or_default());
+        self.numbers.insert(object.start, number);
+        self.in_blocks.insert(number, object);
+        number
+    }
+
     /// Whether the elements that an access reaches are, or hold just there, atomics or locks.
     fn is_element(&self, object: usize, touch: &Touch) -> bool {
         let offset = touch

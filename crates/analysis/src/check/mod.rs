@@ -8,6 +8,7 @@
 //! [`judge`] has the rules. They need facts only, so that each has a text case.
 
 mod arrays;
+mod blocks;
 mod facts;
 mod fields;
 mod fix;

@@ -2,15 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use hitm_binary::debug::{DebugInfo, Global, Origin};
+use hitm_binary::debug::{DebugInfo, Origin, TypeId};
 use hitm_binary::image::Image;
-use hitm_binary::program::{Program, RootKind};
+use hitm_binary::program::{Program, Root, RootKind};
 use hitm_model::{
-    AccessKinds, Confidence, Explained, LineSize, Party, SourceFrame, StaticFinding, StaticRule,
-    Svma, SvmaRange, ThreadRoot, Toucher,
+    AccessKinds, Confidence, Explained, LineSize, Party, SourceFrame, SourceLine, StaticFinding,
+    StaticRule, Svma, SvmaRange, ThreadRoot, Toucher,
 };
 use rustc_hash::FxHashMap;
 
+use super::blocks::{self, BlockObject};
 use super::facts::{Facts, UseSite};
 use super::fields::Field;
 use super::fix;
@@ -30,6 +31,7 @@ pub(super) struct Presenter<'a, 'd, 'i> {
     debug: &'a DebugInfo<'i>,
     program: &'a Program,
     facts: &'a Facts,
+    in_blocks: &'a FxHashMap<usize, BlockObject>,
     types: &'a [TypeFacts],
     pointer_uses: &'a [PointerUse],
     line: LineSize,
@@ -50,6 +52,7 @@ impl<'a, 'd, 'i> Presenter<'a, 'd, 'i> {
             debug,
             program,
             facts: &gathered.facts,
+            in_blocks: &gathered.in_blocks,
             types: &gathered.types,
             pointer_uses: &gathered.pointer_uses,
             line,
@@ -149,7 +152,7 @@ impl<'a, 'd, 'i> Presenter<'a, 'd, 'i> {
             confidence: suspicion.confidence,
             why: self.because(suspicion),
             fix: fix::of(self.facts, suspicion, &names, rust),
-            line: Some(suspicion.line),
+            line: (!self.is_in_block(suspicion)).then_some(suspicion.line),
             parties,
             allowed: None,
             known: false,
@@ -173,7 +176,26 @@ impl<'a, 'd, 'i> Presenter<'a, 'd, 'i> {
         } else {
             ""
         };
-        format!("{}{guard}{unknown}", suspicion.why)
+        let placed = self.placed(suspicion);
+        format!("{}{guard}{unknown}{placed}", suspicion.why)
+    }
+
+    /// Of a block that may begin anywhere on a line, how likely it is that the fields share one.
+    fn placed(&self, suspicion: &Suspicion) -> String {
+        let [first, .., last] = suspicion.fields.as_slice() else {
+            return String::new();
+        };
+        let Some(object) = self.in_blocks.get(&first.object) else {
+            return String::new();
+        };
+        let end = Svma(last.range.end.0.saturating_sub(1));
+        let line = u64::from(self.line.bytes());
+        match blocks::places(object, first.range.start, end, line) {
+            (same, all) if same == all => String::new(),
+            (same, all) => format!(
+                "; they are on one line in {same} of the {all} places of a line where such memory may begin"
+            ),
+        }
     }
 
     fn type_finding(&self, suspicion: &TypeSuspicion) -> StaticFinding {
@@ -255,40 +277,66 @@ impl<'a, 'd, 'i> Presenter<'a, 'd, 'i> {
     }
 
     fn party(&self, field: &Field, stride: Option<u32>) -> Party {
-        let (name, global) = self.name_of(field);
+        let (name, known) = self.name_of(field);
         let object = &self.facts.objects[field.object];
+        let block = self.in_blocks.get(&field.object);
         let sites = field
             .users
             .iter()
             .flat_map(|user| user.sites.iter().map(move |site| (user.root, *site)));
         Party {
             name,
-            type_name: global
-                .as_ref()
-                .and_then(|global| global.ty)
-                .map(|ty| self.debug.type_name(ty)),
-            address: Some(field.range.start),
-            section: self.image.section_at(object.start).map(str::to_owned),
+            type_name: known.ty.map(|ty| self.debug.type_name(ty)),
+            address: block.is_none().then_some(field.range.start),
+            section: match block {
+                Some(block) if block.heap => Some("the heap".to_owned()),
+                Some(_) => Some("a stack".to_owned()),
+                None => self.image.section_at(object.start).map(str::to_owned),
+            },
             offset: field.range.start.0 % u64::from(self.line.bytes()),
             size: stride.map_or(field.range.len(), u64::from),
-            declared: global.and_then(|global| global.declared),
+            declared: known.declared,
             touched_by: self.touchers(sites.collect()),
         }
     }
 
-    fn name_of(&self, field: &Field) -> (String, Option<Global>) {
-        let object = &self.facts.objects[field.object];
-        let whole = SvmaRange::new(object.start, object.start.wrapping_add(object.size));
+    /// What is known of an object's type.
+    fn known(&self, number: usize) -> Known {
+        if let Some(object) = self.in_blocks.get(&number) {
+            return Known {
+                ty: object.ty,
+                declared: object.declared.clone(),
+            };
+        }
+        let start = self.facts.objects[number].start;
         let global = self
             .debug
-            .global_at(object.start)
-            .filter(|global| global.origin != Origin::Section && global.svma == object.start);
+            .global_at(start)
+            .filter(|global| global.origin != Origin::Section && global.svma == start);
+        match global {
+            Some(global) => Known {
+                ty: global.ty,
+                declared: global.declared,
+            },
+            None => Known::default(),
+        }
+    }
+
+    fn is_in_block(&self, suspicion: &Suspicion) -> bool {
+        let mut fields = suspicion.fields.iter();
+        fields.any(|field| self.in_blocks.contains_key(&field.object))
+    }
+
+    fn name_of(&self, field: &Field) -> (String, Known) {
+        let object = &self.facts.objects[field.object];
+        let whole = SvmaRange::new(object.start, object.start.wrapping_add(object.size));
+        let known = self.known(field.object);
         if field.range == whole {
-            return (object.name.clone(), global);
+            return (object.name.clone(), known);
         }
         let offset = field.range.start.offset_from(object.start).unwrap_or(0);
-        let path = global.as_ref().and_then(|global| {
-            let path = self.debug.field_path(global.ty?, offset, field.range.len());
+        let path = known.ty.and_then(|ty| {
+            let path = self.debug.field_path(ty, offset, field.range.len());
             Some(path.path).filter(|path| !path.is_empty())
         });
         let name = match path {
@@ -297,7 +345,7 @@ impl<'a, 'd, 'i> Presenter<'a, 'd, 'i> {
             None if offset == 0 && object.size <= 16 => object.name.clone(),
             None => format!("{}+{offset:#x}", object.name),
         };
-        (name, global)
+        (name, known)
     }
 
     fn touchers(&self, sites: Vec<(Option<u16>, UseSite)>) -> Vec<Toucher> {
@@ -357,7 +405,12 @@ impl<'a, 'd, 'i> Presenter<'a, 'd, 'i> {
                 .take(8)
                 .map(|site| self.function_name_at(*site))
                 .collect();
-            let mut name = match (root.kind, root.entries.first()) {
+            // The function that others only lead to.
+            let own = match root.kind {
+                RootKind::Thread if self.is_led(root) => root.entries.last(),
+                _ => root.entries.first(),
+            };
+            let mut name = match (root.kind, own) {
                 (RootKind::Main, _) => "main".to_owned(),
                 (RootKind::Thread, Some(entry)) => self.name_root(number, *entry, &started_in),
                 (RootKind::Thread, None) => "a thread".to_owned(),
@@ -378,6 +431,17 @@ impl<'a, 'd, 'i> Presenter<'a, 'd, 'i> {
         names
     }
 
+    /// Whether a thread's function was found behind those that lead to it.
+    fn is_led(&self, root: &Root) -> bool {
+        let library = |entry: &Svma| {
+            let name = self.function_name(*entry);
+            ["call_once", "std::", "core::", "alloc::"]
+                .iter()
+                .any(|word| name.contains(word))
+        };
+        root.led && !root.entries.last().is_some_and(library)
+    }
+
     fn function_name_at(&self, site: Svma) -> String {
         let frames = self.debug.source_frames(site);
         match frames.iter().find(|frame| !frame.is_library()) {
@@ -391,6 +455,7 @@ impl<'a, 'd, 'i> Presenter<'a, 'd, 'i> {
         let name = self.function_name(entry);
         let around = [
             "call_once",
+            "thread_start",
             "_M_run",
             "__rust_begin_short_backtrace",
             "code at ",
@@ -425,16 +490,26 @@ impl<'a, 'd, 'i> Presenter<'a, 'd, 'i> {
         }
     }
 
+    /// Whether a function is not one kind of thread's own: the main thread runs it, or most threads do.
     fn is_shared(&self, number: usize, function: Svma) -> bool {
         let code = self.program.functions();
         let Ok(at) = code.binary_search_by_key(&function, |it| it.range.start) else {
             return false;
         };
-        let others = self.program.followed().by_root.iter().enumerate();
-        others
-            .filter(|(other, _)| *other != number)
-            .any(|(_, functions)| functions.binary_search(&(at as u32)).is_ok())
+        let by_root = &self.program.followed().by_root;
+        let runs = |functions: &[u32]| functions.binary_search(&(at as u32)).is_ok();
+        let others = by_root.iter().enumerate().skip(1);
+        let others = others.filter(|(other, functions)| *other != number && runs(functions));
+        let threads = by_root.len().saturating_sub(1).max(2);
+        by_root.first().is_some_and(|main| runs(main)) || 2 * (others.count() + 1) > threads
     }
+}
+
+/// What the debug information says of an object.
+#[derive(Default)]
+struct Known {
+    ty: Option<TypeId>,
+    declared: Option<SourceLine>,
 }
 
 /// Puts what was found on another line into a finding.

@@ -50,13 +50,14 @@ pub(super) fn may_follow(range: SvmaRange, bytes: &[u8], first: Svma, second: Sv
 }
 
 /// Straight stretches of code, and where each goes on.
-struct Blocks {
-    ranges: Vec<(usize, usize)>,
-    next: Vec<Vec<u32>>,
+pub(super) struct Blocks {
+    /// First instruction, and the one behind the last.
+    pub(super) ranges: Vec<(usize, usize)>,
+    pub(super) next: Vec<Vec<u32>>,
 }
 
 impl Blocks {
-    fn of(code: &[Instruction], at: impl Fn(u64) -> Option<usize>) -> Self {
+    pub(super) fn of(code: &[Instruction], at: impl Fn(u64) -> Option<usize>) -> Self {
         let mut first = vec![false; code.len() + 1];
         first[0] = true;
         let mut reached = vec![false; code.len() + 1];
@@ -118,7 +119,8 @@ fn falls_through(instruction: &Instruction) -> bool {
     )
 }
 
-fn components(next: &[Vec<u32>]) -> Vec<Option<u32>> {
+/// For each block the number of its component, or `None` where control cannot come back to it.
+pub(super) fn components(next: &[Vec<u32>]) -> Vec<Option<u32>> {
     const NEW: u32 = u32::MAX;
     let mut order = vec![NEW; next.len()];
     let mut lowest = vec![0u32; next.len()];

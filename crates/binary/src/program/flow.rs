@@ -58,7 +58,7 @@ impl Flow {
     }
 
     /// The place of the instruction at an address.
-    fn at(&self, ip: u64) -> Option<usize> {
+    pub(super) fn at(&self, ip: u64) -> Option<usize> {
         self.code.binary_search_by_key(&ip, Instruction::ip).ok()
     }
 

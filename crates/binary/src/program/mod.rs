@@ -11,21 +11,26 @@
 //! - Calls through pointers are not followed. Functions whose address is taken count as called by who takes it.
 //! - A thread begins where its starting function is an address that can be seen; else the roots are not known.
 
+mod blocks;
 mod calls;
 mod circles;
 mod flow;
 mod functions;
 mod imports;
+mod instances;
+mod merge;
 mod places;
 mod reach;
 mod registers;
 mod roots;
+mod semantics;
 mod value;
 mod walk;
 mod whole;
 
 use hitm_model::{AccessKind, Svma, SvmaRange};
 
+pub use blocks::{Block, BlockFrame, BlockKind, Hint};
 pub use reach::{Reached, Touch};
 pub use roots::{Root, RootKind};
 pub use value::Lineage;

@@ -64,7 +64,7 @@ pub(super) fn place(value: Value, around: &dyn Surroundings) -> Option<Place> {
             stride,
             index,
         }),
-        Origin::Number | Origin::Stack | Origin::Import(_) => None,
+        Origin::Number | Origin::Stack | Origin::Block(_) | Origin::Import(_) => None,
         Origin::Pointee(at) => Some(Place::Pointer {
             held_at: Some(Svma(at)),
             offset: value.offset,

@@ -25,6 +25,8 @@ pub struct Root {
     pub kind: RootKind,
     /// Its function, and the functions that lead to it.
     pub entries: Vec<Svma>,
+    /// Whether the first of these leads to the others in turn, and the last is the thread's own.
+    pub led: bool,
     /// Where it is started: calls.
     pub started_at: Vec<Svma>,
     /// Whether several threads may begin with it.
@@ -140,6 +142,7 @@ pub(super) fn find(view: &View<'_, '_>, graph: &Graph, functions: &[FunctionCode
     roots.all.push(Root {
         kind: RootKind::Main,
         entries: main.into_iter().collect(),
+        led: false,
         started_at: Vec::new(),
         many: false,
     });
@@ -201,6 +204,7 @@ fn add(roots: &mut Vec<Root>, found: &Found) -> bool {
             None => roots.push(Root {
                 kind: RootKind::Thread,
                 entries: std::iter::once(candidate.function).chain(leading).collect(),
+                led: false,
                 started_at: vec![candidate.site],
                 many: candidate.many,
             }),
@@ -209,7 +213,7 @@ fn add(roots: &mut Vec<Root>, found: &Found) -> bool {
     !found.candidates.is_empty()
 }
 
-fn main_of(view: &View<'_, '_>, functions: &[FunctionCode]) -> Option<Svma> {
+pub(super) fn main_of(view: &View<'_, '_>, functions: &[FunctionCode]) -> Option<Svma> {
     let starts = |name: &String| name.starts_with("__libc_start_main");
     let start = view.imports.names.iter().position(starts);
     let given = start.and_then(|start| {

@@ -30,13 +30,15 @@ pub(super) enum Origin {
     Pointee(u64),
     /// The stack pointer at the function's start.
     Stack,
+    /// The start of a block of memory that is there only while the program runs: a stack, a block of the heap.
+    Block(u32),
     /// Something.
     Something,
 }
 
 /// What a value was made from: a set.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-pub struct Lineage(u8);
+pub struct Lineage(u16);
 
 impl Lineage {
     /// Constants only.
@@ -45,6 +47,8 @@ impl Lineage {
     pub const THREAD: Self = Self(1 << 6);
     /// Memory that is not the thread's own, or something that changes in a loop, or the result of a call.
     pub const OTHER: Self = Self(1 << 7);
+    /// What changes from one round of a loop to the next.
+    pub const ROUND: Self = Self(1 << 8);
     /// Any argument.
     pub const ARGUMENTS: Self = Self((1 << 6) - 1);
 
@@ -62,6 +66,12 @@ impl Lineage {
     #[must_use]
     pub const fn with(self, other: Self) -> Self {
         Self(self.0 | other.0)
+    }
+
+    /// All but the other's.
+    #[must_use]
+    pub const fn without(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
     }
 
     /// Whether they have something in common.
@@ -203,7 +213,7 @@ impl Value {
 fn is_pointer(value: Value) -> bool {
     matches!(
         value.origin,
-        Origin::File | Origin::Stack | Origin::Pointee(_) | Origin::Import(_)
+        Origin::File | Origin::Stack | Origin::Block(_) | Origin::Pointee(_) | Origin::Import(_)
     )
 }
 
@@ -284,6 +294,33 @@ impl Values {
                 Self::of(pairs)
             }
         }
+    }
+
+    /// What it is where a loop comes back to its start: a value that has moved on by then moves on in each round.
+    pub(super) fn widen(&self, back: &Self) -> Self {
+        if self == back {
+            return self.clone();
+        }
+        let mut all: Vec<Value> = Vec::new();
+        for value in self.all().iter().chain(back.all()) {
+            match all.iter_mut().find(|known| known.origin == value.origin) {
+                Some(known) => {
+                    let moved = known.offset.abs_diff(value.offset);
+                    let moved = u32::try_from(moved).unwrap_or(1);
+                    let stride = common(common(known.stride, value.stride), moved);
+                    let changes = stride != 0 && (moved != 0 || known.stride != value.stride);
+                    known.stride = stride;
+                    known.lineage = known.lineage.with(value.lineage);
+                    known.index = known.index.with(value.index);
+                    if changes {
+                        known.lineage = known.lineage.with(Lineage::ROUND);
+                        known.index = known.index.with(Lineage::ROUND);
+                    }
+                }
+                None => all.push(*value),
+            }
+        }
+        Self::of(all.into_iter())
     }
 
     /// What it is where two ways of control meet.

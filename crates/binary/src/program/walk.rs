@@ -3,13 +3,14 @@
 use hitm_model::{AccessKind, Svma, SvmaRange};
 use iced_x86::{
     FlowControl, Instruction, InstructionInfo, InstructionInfoFactory, MemorySize, Mnemonic,
-    OpAccess, OpKind, Register as Name, UsedMemory,
+    OpAccess, OpKind, Register as Name,
 };
 use rustc_hash::FxHashMap;
 
 use super::flow::{Flow, number, writes};
 use super::places::{Surroundings, argument, place};
-use super::registers::{ARGUMENTS, RBP, RSP, State};
+use super::registers::{ARGUMENTS, State};
+use super::semantics::{self, Machine};
 use super::value::{Lineage, Origin, Value, Values};
 use super::{Access, Call, FunctionCode, Taken, Target};
 
@@ -34,6 +35,39 @@ pub(super) fn walk(
     second.brought = Some(first.back);
     second.run(&flow, info);
     second.out
+}
+
+impl Machine for Walk<'_> {
+    fn get(&self, register: usize) -> &Values {
+        self.state.get(register)
+    }
+
+    fn set(&mut self, register: usize, values: Values) {
+        self.state.set(register, values);
+    }
+
+    fn load(&self, address: &Values, size: usize) -> Values {
+        let whole = size == 8;
+        if let [value] = address.all()
+            && value.origin == Origin::Stack
+        {
+            let known = self.state.word(value.offset).filter(|_| value.stride == 0);
+            return match known {
+                Some(values) if whole => values.clone(),
+                Some(values) => Value::something(values.lineage()).into(),
+                None => Value::something(Lineage::OTHER).into(),
+            };
+        }
+        address.map(|value| self.pointed_to(value, whole))
+    }
+
+    fn push(&mut self, at: &Values, values: Values) {
+        if let [top] = at.all()
+            && top.origin == Origin::Stack
+        {
+            self.state.store(top.offset, 8, Some(values));
+        }
+    }
 }
 
 struct Walk<'a> {
@@ -246,7 +280,7 @@ impl Walk<'_> {
                 continue;
             }
             let (access, size) = (memory.access(), size as u32);
-            let address = self.address(instruction, memory);
+            let address = semantics::address(self, instruction, memory);
             if memory.segment() == Name::FS {
                 continue;
             }
@@ -263,7 +297,7 @@ impl Walk<'_> {
                 self.out.accesses.push(Access {
                     instruction: Svma(instruction.ip()),
                     kind,
-                    exchanges: is_exchange(instruction.mnemonic()),
+                    exchanges: semantics::is_exchange(instruction.mnemonic()),
                     size,
                     depth: self.depth,
                     place,
@@ -284,67 +318,6 @@ impl Walk<'_> {
             _ => None,
         };
         self.state.store(offset, size, values);
-    }
-
-    /// The address that an instruction forms without accessing it.
-    fn formed(&self, instruction: &Instruction) -> Values {
-        if instruction.is_ip_rel_memory_operand() {
-            return Value::in_file(instruction.ip_rel_memory_address()).into();
-        }
-        self.sum(
-            instruction.memory_base(),
-            instruction.memory_index(),
-            instruction.memory_index_scale(),
-            instruction.memory_displacement64(),
-        )
-    }
-
-    /// The address of a memory operand, without the segment.
-    fn address(&self, instruction: &Instruction, memory: &UsedMemory) -> Values {
-        if memory.base() == Name::RIP
-            || (instruction.is_ip_rel_memory_operand() && memory.base() == Name::None)
-        {
-            return Value::in_file(memory.displacement()).into();
-        }
-        self.sum(
-            memory.base(),
-            memory.index(),
-            memory.scale(),
-            memory.displacement(),
-        )
-    }
-
-    fn sum(&self, base: Name, index: Name, scale: u32, displacement: u64) -> Values {
-        let mut sum: Values = Value::number(displacement.cast_signed()).into();
-        if let Some(base) = number(base) {
-            sum = self.state.get(base).combine(&sum, Value::plus);
-        }
-        if let Some(index) = number(index) {
-            let scale = i64::from(scale);
-            let index = self.state.get(index).map(|value| value.times(scale));
-            sum = sum.combine(&index, Value::plus);
-        }
-        sum
-    }
-
-    /// What a load gives.
-    fn loaded(&self, instruction: &Instruction, memory: &UsedMemory) -> Values {
-        if memory.segment() == Name::FS {
-            return Value::something(Lineage::THREAD).into();
-        }
-        let whole = size_of(memory.memory_size()) == 8;
-        let address = self.address(instruction, memory);
-        if let [value] = address.all()
-            && value.origin == Origin::Stack
-        {
-            let known = self.state.word(value.offset).filter(|_| value.stride == 0);
-            return match known {
-                Some(values) if whole => values.clone(),
-                Some(values) => Value::something(values.lineage()).into(),
-                None => Value::something(Lineage::OTHER).into(),
-            };
-        }
-        address.map(|value| self.pointed_to(value, whole))
     }
 
     fn pointed_to(&self, value: Value, whole: bool) -> Value {
@@ -371,166 +344,9 @@ impl Walk<'_> {
         }
     }
 
-    /// The value of a source operand.
-    fn source(&self, instruction: &Instruction, info: &InstructionInfo, operand: u32) -> Values {
-        match instruction.op_kind(operand) {
-            OpKind::Register => match number(instruction.op_register(operand)) {
-                Some(register) => {
-                    let values = self.state.get(register);
-                    match instruction.op_register(operand).size() {
-                        8 => values.clone(),
-                        4 => values.map(Value::low_half),
-                        _ => Value::something(values.lineage()).into(),
-                    }
-                }
-                None => Value::something(Lineage::OTHER).into(),
-            },
-            OpKind::Memory => match info.used_memory().first() {
-                Some(memory) => self.loaded(instruction, memory),
-                None => Value::something(Lineage::OTHER).into(),
-            },
-            _ => match instruction.try_immediate(operand) {
-                Ok(number) => Value::number(number.cast_signed()).into(),
-                Err(_) => Value::something(Lineage::OTHER).into(),
-            },
-        }
-    }
-
     fn effect(&mut self, instruction: &Instruction, info: &InstructionInfo) {
-        match self.simple(instruction, info) {
-            Some((register, values)) => {
-                self.take(instruction, &values);
-                self.state.set(register, values);
-            }
-            None => self.general(info),
-        }
-    }
-
-    /// The new value of the only register that a simple instruction sets.
-    fn simple(
-        &mut self,
-        instruction: &Instruction,
-        info: &InstructionInfo,
-    ) -> Option<(usize, Values)> {
-        match instruction.mnemonic() {
-            Mnemonic::Push => {
-                let pushed = self.source(instruction, info, 0);
-                let top = self.state.get(RSP).map(|value| value.plus_number(-8));
-                if let [top] = top.all()
-                    && top.origin == Origin::Stack
-                {
-                    self.state.store(top.offset, 8, Some(pushed));
-                }
-                return Some((RSP, top));
-            }
-            Mnemonic::Pop if instruction.op0_kind() == OpKind::Register => {
-                let register = number(instruction.op0_register())?;
-                let popped = match self.state.get(RSP).all() {
-                    [top] if top.origin == Origin::Stack => self.state.word(top.offset).cloned(),
-                    _ => None,
-                };
-                let top = self.state.get(RSP).map(|value| value.plus_number(8));
-                self.state.set(RSP, top);
-                let popped = popped.unwrap_or_else(|| Value::something(Lineage::OTHER).into());
-                return Some((register, popped));
-            }
-            Mnemonic::Leave => {
-                let top = self.state.get(RBP).map(|value| value.plus_number(8));
-                self.state.set(RBP, Value::something(Lineage::OTHER).into());
-                return Some((RSP, top));
-            }
-            _ => {}
-        }
-        if instruction.op_count() < 2
-            && !matches!(instruction.mnemonic(), Mnemonic::Inc | Mnemonic::Dec)
-            || instruction.op0_kind() != OpKind::Register
-        {
-            return None;
-        }
-        let name = instruction.op0_register();
-        let register = number(name).filter(|_| name.size() >= 4)?;
-        let wide = name.size() == 8;
-        let own = || self.source(instruction, info, 0);
-        let from = |operand| self.source(instruction, info, operand);
-        let constant = |operand| match from(operand).all() {
-            [value] => value.as_number(),
-            _ => None,
-        };
-        let values = match instruction.mnemonic() {
-            Mnemonic::Mov => from(1),
-            Mnemonic::Movzx | Mnemonic::Movsx | Mnemonic::Movsxd => {
-                let values = from(1);
-                match values.all() {
-                    [value] if value.as_number().is_some_and(|number| number >= 0) => values,
-                    _ => Value::something(values.lineage()).into(),
-                }
-            }
-            Mnemonic::Lea => self.formed(instruction),
-            Mnemonic::Add => own().combine(&from(1), Value::plus),
-            Mnemonic::Sub if constant(1).is_some() => {
-                let by = constant(1)?.wrapping_neg();
-                own().map(|value| value.plus_number(by))
-            }
-            Mnemonic::Inc => own().map(|value| value.plus_number(1)),
-            Mnemonic::Dec => own().map(|value| value.plus_number(-1)),
-            Mnemonic::Shl | Mnemonic::Sal => {
-                let by = constant(1).filter(|by| (0..31).contains(by))?;
-                own().map(|value| value.times(1 << by))
-            }
-            Mnemonic::Imul if instruction.op_count() == 3 => {
-                let by = constant(2)?;
-                from(1).map(|value| value.times(by))
-            }
-            Mnemonic::Xor | Mnemonic::Sub
-                if instruction.op1_kind() == OpKind::Register
-                    && instruction.op1_register() == name =>
-            {
-                Value::number(0).into()
-            }
-            mnemonic if is_conditional_move(mnemonic) => own().join(&from(1)),
-            _ => return None,
-        };
-        Some((
-            register,
-            if wide {
-                values
-            } else {
-                values.map(Value::low_half)
-            },
-        ))
-    }
-
-    /// Everything an instruction writes is made from everything it reads.
-    fn general(&mut self, info: &InstructionInfo) {
-        let mut made = Lineage::NONE;
-        for used in info.used_registers() {
-            let reads = !matches!(used.access(), OpAccess::Write | OpAccess::CondWrite);
-            match number(used.register()) {
-                Some(register) if reads => made = made.with(self.state.get(register).lineage()),
-                None if reads && used.register().is_vector_register() => {
-                    made = made.with(Lineage::OTHER);
-                }
-                _ => {}
-            }
-        }
-        for memory in info.used_memory() {
-            made = made.with(match memory.segment() {
-                Name::FS => Lineage::THREAD,
-                _ => Lineage::OTHER,
-            });
-        }
-        let mut changed = 0;
-        for used in info.used_registers() {
-            if writes(used.access())
-                && let Some(register) = number(used.register())
-            {
-                changed |= 1u16 << register;
-            }
-        }
-        for register in 0..16 {
-            if changed >> register & 1 == 1 {
-                self.state.set(register, Value::something(made).into());
-            }
+        if let Some(values) = semantics::execute(self, instruction, info) {
+            self.take(instruction, &values);
         }
     }
 
@@ -563,19 +379,4 @@ fn size_of(size: MemorySize) -> usize {
 
 fn kind_of(instruction: &Instruction, access: OpAccess) -> Option<AccessKind> {
     crate::decode::access_kind(instruction, access)
-}
-
-fn is_exchange(mnemonic: Mnemonic) -> bool {
-    matches!(
-        mnemonic,
-        Mnemonic::Cmpxchg
-            | Mnemonic::Cmpxchg8b
-            | Mnemonic::Cmpxchg16b
-            | Mnemonic::Xchg
-            | Mnemonic::Bts
-    )
-}
-
-fn is_conditional_move(mnemonic: Mnemonic) -> bool {
-    crate::decode::is_conditional_move(mnemonic)
 }

@@ -7,11 +7,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use hitm_model::{Svma, SvmaRange};
 use iced_x86::InstructionInfoFactory;
 
+use super::blocks::{self, Block, BlockFrame};
 use super::imports::Imports;
 use super::places::Surroundings;
 use super::value::{Lineage, Value};
 use super::walk::walk;
-use super::{FunctionCode, Target, calls, circles, functions, reach, roots};
+use super::{FunctionCode, Target, calls, circles, functions, instances, merge, reach, roots};
 use crate::image::Image;
 
 /// Functions that one thread takes at once.
@@ -25,6 +26,8 @@ pub struct Program {
     pub(super) roots: roots::Roots,
     reached: Vec<reach::Touch>,
     followed: reach::Reached,
+    blocks: Vec<Block>,
+    frames: Vec<BlockFrame>,
 }
 
 impl Program {
@@ -39,13 +42,24 @@ impl Program {
             roots: roots::Roots::default(),
             reached: Vec::new(),
             followed: reach::Reached::default(),
+            blocks: Vec::new(),
+            frames: Vec::new(),
         };
         let graph = roots::Graph::new(&view, &program.functions);
         program.roots = roots::find(&view, &graph, &program.functions);
-        let (reached, followed) = reach::follow(&view, &program.functions, &graph, &program.roots);
+        let (reached, mut followed) =
+            reach::follow(&view, &program.functions, &graph, &program.roots);
+        let main = roots::main_of(&view, &program.functions);
+        // Of Rust, `main` is called through a pointer.
+        let by_main = followed.by_root.first().map_or(&[][..], Vec::as_slice);
+        let instances = instances::follow(&view, &program.functions, &graph, (main, by_main));
+        let roots = &mut program.roots;
+        let reached = merge::merge(roots, &mut followed, reached, &graph, &instances);
         drop(graph);
         program.reached = reached;
         program.followed = followed;
+        program.blocks = instances.blocks;
+        program.frames = instances.frames;
         program.imports = view.imports.names;
         program
     }
@@ -108,6 +122,26 @@ impl Program {
     #[must_use]
     pub fn touches(&self) -> &[reach::Touch] {
         &self.reached
+    }
+
+    /// The stack or block of the heap that an address of a touch is in; `None` for one of the file.
+    #[must_use]
+    pub fn block_at(&self, address: Svma) -> Option<&Block> {
+        self.blocks.get(blocks::number_at(address)?)
+    }
+
+    /// Where the block that an address is in begins; of a stack, where offsets are counted from.
+    #[must_use]
+    pub fn block_start(&self, address: Svma) -> Option<Svma> {
+        let number = blocks::number_at(address)?;
+        let block = self.blocks.get(number)?;
+        Some(blocks::address_of(number as u32, block.kind, 0))
+    }
+
+    /// The functions that are at work on stacks while threads are started.
+    #[must_use]
+    pub fn frames(&self) -> &[BlockFrame] {
+        &self.frames
     }
 
     /// How far the calls could be followed.
@@ -178,6 +212,14 @@ impl<'a, 'd> View<'a, 'd> {
             .ranges
             .binary_search_by_key(&Svma(address), |range| range.start);
         found.is_ok().then_some(Svma(address))
+    }
+
+    /// The bytes of the function that starts at an address.
+    pub(super) fn function_range(&self, start: Svma) -> Option<SvmaRange> {
+        let found = self
+            .ranges
+            .binary_search_by_key(&start, |range| range.start);
+        found.ok().map(|number| self.ranges[number])
     }
 
     /// The address of the function that a word of constant data holds.

@@ -30,11 +30,54 @@ fn a_variable_beside_its_own_guard_is_explained_and_beside_another_guard_is_name
                     assert!(other && finding.contains("elsewhere"), "{said}");
                     named += usize::from(finding.contains("guard of hits"));
                 }
-                None => explained += usize::from(said.contains("one is the guard of the other")),
+                None => explained += usize::from(said.contains("guard of hits")),
             }
         }
     }
     assert!(explained > 0 && named > 0, "{explained}, {named}");
+}
+
+/// What is named of programs that hold the faulty and the repaired layout, and choose when they run.
+#[test]
+fn of_two_layouts_in_one_program_only_the_faulty_one_is_named() {
+    let session = Session::new();
+    let handed = [
+        (
+            Language::C,
+            "c_job.c",
+            &[
+                "main::evens",
+                "main::odds",
+                "packed_cells[0].hits",
+                "packed_cells[1].hits",
+                "search.drawn",
+                "search.enabled",
+            ][..],
+        ),
+        (
+            Language::Rust,
+            "rs_box.rs",
+            &["Packed.limit", "Packed.used"][..],
+        ),
+    ];
+    for (language, name, expected) in handed {
+        let source = source(&format!("../handed/{name}"));
+        let program = match compile_program(language, &source, &[]) {
+            Ok(built) => built.program.to_string_lossy().into_owned(),
+            Err(CompileError::NoCompiler(compiler)) => skip!("{compiler} is not installed"),
+            Err(error) => panic!("{error}"),
+        };
+        let said = session.hitm(["check", "--json", &program]).stdout;
+        let document: serde_json::Value = serde_json::from_str(&said).unwrap();
+        let findings = document["binaries"][0]["findings"].as_array().unwrap();
+        let mut names: Vec<&str> = findings
+            .iter()
+            .flat_map(|finding| finding["parties"].as_array().unwrap())
+            .map(|party| party["name"].as_str().unwrap())
+            .collect();
+        names.sort_unstable();
+        assert_eq!(names, expected, "{name}: {said}");
+    }
 }
 
 /// An ELF file of another machine: the code of one that there is, with another number in its head.

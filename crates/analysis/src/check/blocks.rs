@@ -1,0 +1,217 @@
+//! Names for what is on a stack or on the heap: the variables of the functions that are at work there while threads run,
+//! and the types of pointers that lead to a block.
+
+use hitm_binary::debug::{DebugInfo, FramePlace, FrameVariable, TypeId};
+use hitm_binary::image::Image;
+use hitm_binary::program::{Block, BlockFrame, BlockKind, Program};
+use hitm_model::{SourceLine, Svma, SvmaRange};
+use rustc_hash::FxHashMap;
+
+/// An object of a stack or of the heap.
+#[derive(Clone, Debug)]
+pub(super) struct BlockObject {
+    pub(super) name: String,
+    pub(super) start: Svma,
+    pub(super) size: u64,
+    pub(super) ty: Option<TypeId>,
+    pub(super) declared: Option<SourceLine>,
+    /// What the address of the block's start is a multiple of.
+    pub(super) align: u64,
+    /// Where the block starts that it is in.
+    pub(super) block: Svma,
+    /// Whether it is on the heap.
+    pub(super) heap: bool,
+}
+
+/// So large is a block whose size is not known, at least.
+const UNKNOWN: u64 = 1 << 20;
+/// Before what an `Arc` of Rust's library points to there are two counts; the type of both is known by this name.
+const COUNTED: &str = "alloc::sync::ArcInner<";
+
+pub(super) struct Blocks<'a, 'd, 'i> {
+    image: &'a Image<'d>,
+    debug: &'a DebugInfo<'i>,
+    program: &'a Program,
+    /// Types of blocks, by their start.
+    types: FxHashMap<Svma, Option<TypeId>>,
+    /// Variables of each frame that is at work.
+    variables: Vec<(BlockFrame, Vec<FrameVariable>)>,
+}
+
+impl<'a, 'd, 'i> Blocks<'a, 'd, 'i> {
+    pub(super) fn new(
+        image: &'a Image<'d>,
+        debug: &'a DebugInfo<'i>,
+        program: &'a Program,
+    ) -> Self {
+        Self {
+            image,
+            debug,
+            program,
+            types: FxHashMap::default(),
+            variables: Vec::new(),
+        }
+    }
+
+    /// The object at an address of a block; `None` for an address of the file.
+    pub(super) fn at(&mut self, at: Svma) -> Option<BlockObject> {
+        let block = self.program.block_at(at)?;
+        let start = self.program.block_start(at)?;
+        Some(match block.kind {
+            BlockKind::Heap { site, size } => self.heap(block, start, site, size),
+            BlockKind::Stack | BlockKind::Aligned => self.variable(block, start, at),
+        })
+    }
+
+    fn heap(&mut self, block: &Block, start: Svma, site: Svma, size: Option<u64>) -> BlockObject {
+        let ty = match self.types.get(&start) {
+            Some(known) => *known,
+            None => {
+                let found = self.type_of(block, size);
+                self.types.insert(start, found);
+                found
+            }
+        };
+        let name = match ty {
+            Some(ty) => self.debug.type_name(ty),
+            None => {
+                let frames = self.debug.source_frames(site);
+                let own = frames.iter().find(|frame| !frame.is_library());
+                let function = own.map(|frame| frame.function.clone()).or_else(|| {
+                    let symbol = self.image.symbol_at(site)?;
+                    Some(symbol.name)
+                });
+                let function = function.unwrap_or_else(|| format!("code at {site}"));
+                match size {
+                    Some(size) => format!("block of {size} bytes of {function}"),
+                    None => format!("block of {function}"),
+                }
+            }
+        };
+        BlockObject {
+            name,
+            start,
+            size: size.unwrap_or(UNKNOWN),
+            ty,
+            declared: None,
+            align: block.align,
+            block: start,
+            heap: true,
+        }
+    }
+
+    /// The type of a block: one of its size that a pointer to its start is said to point to.
+    fn type_of(&self, block: &Block, size: Option<u64>) -> Option<TypeId> {
+        let mut best: Option<(u64, TypeId)> = None;
+        for hint in &block.hints {
+            let named = self.debug.pointers_at(hint.instruction).into_iter();
+            let by_code = self.debug.pointer_by_code(hint.instruction, hint.register);
+            for pointer in named.chain(by_code) {
+                // The register plus the pointer's offset is where the type begins.
+                if pointer.register != hint.register
+                    || hint.offset.wrapping_add(pointer.offset) != 0
+                {
+                    continue;
+                }
+                let Some(bytes) = self.debug.type_size(pointer.pointee) else {
+                    continue;
+                };
+                // A part of it that is known says little of the rest.
+                let fits = size.is_none_or(|size| bytes == size) && bytes > 0;
+                if fits && best.is_none_or(|(known, _)| bytes > known) {
+                    best = Some((bytes, pointer.pointee));
+                }
+            }
+        }
+        best.map(|(_, ty)| ty)
+    }
+
+    fn variable(&mut self, block: &Block, start: Svma, at: Svma) -> BlockObject {
+        if self.variables.is_empty() {
+            let frames = self.program.frames().iter();
+            self.variables = frames
+                .map(|frame| (*frame, self.debug.frame_variables(frame.call)))
+                .collect();
+        }
+        let mut best: Option<(SvmaRange, &FrameVariable)> = None;
+        for (frame, variables) in &self.variables {
+            for variable in variables {
+                let Some(range) = place(frame, variable).filter(|range| range.contains(at)) else {
+                    continue;
+                };
+                if best.is_none_or(|(known, _)| range.len() < known.len()) {
+                    best = Some((range, variable));
+                }
+            }
+        }
+        if let Some((range, variable)) = best {
+            return BlockObject {
+                name: format!("{}::{}", variable.function, variable.name),
+                start: range.start,
+                size: range.len(),
+                ty: Some(variable.ty),
+                declared: variable.declared.clone(),
+                align: block.align,
+                block: start,
+                heap: false,
+            };
+        }
+        let word = Svma(at.0 & !7);
+        let below = start.0.cast_signed().wrapping_sub(word.0.cast_signed());
+        let function = self
+            .program
+            .frames()
+            .iter()
+            .filter(|frame| {
+                frame
+                    .cfa
+                    .or(frame.fp)
+                    .is_some_and(|top| top > at && top.0 - at.0 < 1 << 30)
+            })
+            .min_by_key(|frame| frame.cfa.or(frame.fp))
+            .and_then(|frame| self.image.symbol_at(frame.function));
+        let function = function.map_or_else(|| "a thread".to_owned(), |symbol| symbol.name);
+        BlockObject {
+            name: format!("stack of {function}-{below:#x}"),
+            start: word,
+            size: 8,
+            ty: None,
+            declared: None,
+            align: block.align,
+            block: start,
+            heap: false,
+        }
+    }
+}
+
+/// Where a variable of a frame is.
+fn place(frame: &BlockFrame, variable: &FrameVariable) -> Option<SvmaRange> {
+    let (base, offset) = match variable.place {
+        FramePlace::CfaOffset(offset) => (frame.cfa?, offset),
+        FramePlace::FpOffset(offset) => (frame.fp?, offset),
+        FramePlace::SpOffset(offset) => (frame.sp?, offset),
+    };
+    let start = Svma(base.0.wrapping_add_signed(offset));
+    Some(SvmaRange::new(
+        start,
+        start.wrapping_add(variable.size.max(1)),
+    ))
+}
+
+/// Whether an object is a standard library's: by what it is, without the counts around it.
+pub(super) fn own_name(name: &str) -> &str {
+    name.strip_prefix(COUNTED).unwrap_or(name)
+}
+
+/// Of all places where a block may begin, in how many two of its bytes are on one line.
+pub(super) fn places(object: &BlockObject, a: Svma, b: Svma, line: u64) -> (u64, u64) {
+    let align = object.align.clamp(1, line);
+    let all = line / align;
+    let offset = |at: Svma| at.0.wrapping_sub(object.block.0);
+    let same = (0..all).filter(|place| {
+        let begin = place * align;
+        let line_of = |at: Svma| begin.wrapping_add(offset(at)).div_euclid(line);
+        line_of(a) == line_of(b)
+    });
+    (same.count() as u64, all)
+}

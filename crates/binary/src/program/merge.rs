@@ -1,0 +1,124 @@
+//! Two ways of following put together: threads that were run on their own take the place of the roots that stand for them.
+//!
+//! A root stands for all threads that begin with one function; an instance is one of them (or all that one loop starts),
+//! with what it was given. Where instances run the root's function, they are what is judged. Functions that none of them
+//! came to are taken to be run by each, as the root says: they were too far away, or not worth the time.
+
+use hitm_model::Svma;
+use rustc_hash::FxHashSet;
+
+use super::instances::Instances;
+use super::reach::{Reached, Touch};
+use super::roots::{Graph, MOST_ROOTS, Root, RootKind, Roots};
+
+pub(super) fn merge(
+    roots: &mut Roots,
+    followed: &mut Reached,
+    touches: Vec<Touch>,
+    graph: &Graph,
+    instances: &Instances,
+) -> Vec<Touch> {
+    if instances.all.is_empty() {
+        return touches;
+    }
+    followed.given_up |= instances.all.iter().any(|instance| !instance.complete);
+    let old = std::mem::take(&mut roots.all);
+    let old_reached = std::mem::take(&mut followed.by_root);
+    // The instances that each root stands for.
+    let standing: Vec<Vec<usize>> = old
+        .iter()
+        .map(|root| match (root.kind, root.entries.first()) {
+            (RootKind::Thread, Some(entry)) => (0..instances.all.len())
+                .filter(|&number| instances.all[number].visited.contains(entry))
+                .collect(),
+            _ => Vec::new(),
+        })
+        .collect();
+    let started: Vec<Vec<Svma>> = old.iter().map(|root| root.started_at.clone()).collect();
+    let mut kept: Vec<Option<u16>> = Vec::new();
+    for (number, root) in old.into_iter().enumerate() {
+        if !standing[number].is_empty() {
+            kept.push(None);
+            continue;
+        }
+        kept.push(Some(roots.all.len() as u16));
+        roots.all.push(root);
+        followed
+            .by_root
+            .push(old_reached.get(number).cloned().unwrap_or_default());
+    }
+    let first = roots.all.len();
+    let room = MOST_ROOTS.saturating_sub(first);
+    for (number, instance) in instances.all.iter().take(room).enumerate() {
+        // Where the program itself starts it, if a root says so, not where a library does it in the end.
+        let sites = instance.sites.iter().copied();
+        let said = sites.filter(|site| {
+            let stands = started.iter().zip(&standing);
+            stands
+                .into_iter()
+                .any(|(sites, instances)| instances.contains(&number) && sites.contains(site))
+        });
+        let mut started_at: Vec<Svma> = said.collect();
+        if started_at.is_empty() {
+            started_at.extend(instance.sites.last());
+        }
+        roots.all.push(Root {
+            kind: RootKind::Thread,
+            entries: instance.entries.clone(),
+            led: true,
+            started_at,
+            many: instance.many,
+        });
+        let visited = instance.visited.iter().filter_map(|it| graph.number(*it));
+        let mut visited: Vec<u32> = visited.map(|number| number as u32).collect();
+        visited.sort_unstable();
+        followed.by_root.push(visited);
+    }
+    let in_room = |instance: &usize| *instance < room;
+    let visited_by = |all: &[usize], function: Svma| {
+        all.iter()
+            .any(|&number| instances.all[number].visited.contains(&function))
+    };
+    let everybody: FxHashSet<Svma> = instances
+        .all
+        .iter()
+        .flat_map(|instance| instance.visited.iter().copied())
+        .collect();
+    let mut merged: Vec<Touch> = Vec::new();
+    for touch in touches {
+        let Some(root) = touch.root else {
+            // Now it is known who calls it.
+            if !everybody.contains(&touch.function) {
+                merged.push(touch);
+            }
+            continue;
+        };
+        match kept.get(usize::from(root)).copied().flatten() {
+            Some(root) => merged.push(Touch {
+                root: Some(root),
+                ..touch
+            }),
+            None => {
+                let stands = &standing[usize::from(root)];
+                if !visited_by(stands, touch.function) {
+                    merged.extend(stands.iter().copied().filter(in_room).map(|number| Touch {
+                        root: Some((first + number) as u16),
+                        ..touch
+                    }));
+                }
+            }
+        }
+    }
+    for (run, touch) in &instances.touches {
+        let root = match run.checked_sub(1) {
+            None => 0,
+            Some(number) if (number as usize) < room => (first + number as usize) as u16,
+            Some(_) => continue,
+        };
+        merged.push(Touch {
+            root: Some(root),
+            ..*touch
+        });
+    }
+    merged
+}
