@@ -421,10 +421,15 @@ impl Run<'_, '_> {
                     let memory = &mut self.state.memory;
                     memory.copy((space, from.offset), (into, to.offset), size);
                 }
-                None => self.state.memory.forget(into, to.offset, to.offset + size),
+                None => self
+                    .state
+                    .memory
+                    .forget(into, to.offset, to.offset.saturating_add(size)),
             },
             (_, Some(size)) if to.stride == 0 => {
-                self.state.memory.forget(into, to.offset, to.offset + size);
+                self.state
+                    .memory
+                    .forget(into, to.offset, to.offset.saturating_add(size));
             }
             _ => self.forget_from(into, to.offset),
         }

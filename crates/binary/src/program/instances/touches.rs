@@ -85,7 +85,9 @@ impl Run<'_, '_> {
             let words = size.div_ceil(8) as i64;
             for word in 0..words {
                 for way in self.state.started() {
-                    self.log.later.push((space, first + 8 * word, *way));
+                    self.log
+                        .later
+                        .push((space, first.wrapping_add(8 * word), *way));
                 }
             }
         }

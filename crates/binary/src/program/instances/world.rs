@@ -166,7 +166,7 @@ impl<'w> World<'w> {
                 let mut word = from & !7;
                 while word < end {
                     self.changed.insert((touch.space, word));
-                    word += 8;
+                    word = word.saturating_add(8);
                 }
             }
         }
