@@ -13,7 +13,7 @@ mod paced;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use doradd::{App, Log, ReplayError, Runtime};
 
@@ -80,7 +80,11 @@ fn watched(
 ) -> Vec<Second> {
     let mut seconds = Vec::new();
     let mut before = meter.reading();
-    while let Err(RecvTimeoutError::Timeout) = done.recv_timeout(INTERVAL) {
+    let mut tick = Instant::now() + INTERVAL;
+    let wait = |tick: Instant| done.recv_timeout(tick.saturating_duration_since(Instant::now()));
+    while let Err(RecvTimeoutError::Timeout) = wait(tick) {
+        // By the clock, not from when this reading is done: figures of later seconds would begin later and later.
+        tick += INTERVAL;
         let now = meter.reading();
         let second = figures::second(&before, &now);
         watch(&second);
