@@ -53,13 +53,14 @@ impl List {
         }
     }
 
-    fn push(&mut self, header: &Header, write: bool) {
+    fn push<T>(&mut self, object: &Cown<T>, write: bool) {
         assert!(
-            header.runtime == self.runtime,
+            object.header().runtime == self.runtime,
             "an object belongs to the runtime that made it, this one is another's: make it with this runtime's `cown`"
         );
         self.held[self.n] = Held {
-            object: header,
+            // Not from a reference to the header: who frees the object does so through this pointer.
+            object: object.inner().cast::<Header>().as_ptr(),
             write,
         };
         self.n += 1;
@@ -145,7 +146,7 @@ impl<T: Send + 'static> Object for &Cown<T> {
     type Access<'b> = &'b mut T;
 
     fn list(&self, list: &mut List) {
-        list.push(self.header(), true);
+        list.push(self, true);
     }
 
     fn pointer(&self) -> Pointer<T> {
@@ -171,7 +172,7 @@ impl<T: Send + Sync + 'static> Object for Read<'_, T> {
     type Access<'b> = &'b T;
 
     fn list(&self, list: &mut List) {
-        list.push(self.0.header(), false);
+        list.push(self.0, false);
     }
 
     fn pointer(&self) -> Pointer<T> {
