@@ -65,6 +65,12 @@ pub(crate) fn estimate(
     }
 }
 
+/// The estimate of so many pairs, to look at while they run: nothing may be decided by it. `None` of nothing.
+#[must_use]
+pub fn running_estimate(differences: &[LogRatio]) -> Option<LogRatio> {
+    Walsh::of(differences).estimate()
+}
+
 /// The outcome of an estimate, if its error may be at most `error`.
 pub(crate) fn outcome(
     estimate: &Estimate,

@@ -6,20 +6,28 @@
 
 #![forbid(unsafe_code)]
 
+mod comparable;
+mod compared;
 mod holm;
 mod judge;
 mod looks;
+mod metric;
 mod order;
 mod ratio;
 mod row;
 mod signed_rank;
 mod suite;
+mod suite_file;
 mod trial;
 
+pub use comparable::{GitFacts, GitRelation, ProgramFacts, Refusal, SideFacts, refusals};
+pub use compared::{ComparedRow, Comparison};
 pub use holm::holm;
-pub use judge::{Better, Estimate, Outcome};
+pub use judge::{Better, Estimate, Outcome, running_estimate};
 pub use looks::{ERROR, Look, Looks};
+pub use metric::{Measured, Metric, MetricError};
 pub use ratio::{LogRatio, Range};
 pub use row::{Ended, Executor, Floor, Observer, Plan, Purpose, Row, Unusable, run};
 pub use suite::{Suspicious, Verdict, conclude};
+pub use suite_file::{CommandSpec, RowSpec, Settings, Suite, SuiteError};
 pub use trial::{Disturbed, Health, Pair, Seconds, Side, Trial};

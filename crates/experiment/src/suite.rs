@@ -32,6 +32,16 @@ pub enum Suspicious {
     OftenDisturbed,
 }
 
+impl std::fmt::Display for Suspicious {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::HalvesDiffer => "the later pairs all say something else than the earlier ones",
+            Self::NoiseDiffers => "A differs from itself",
+            Self::OftenDisturbed => "a fourth of the pairs or more were disturbed",
+        })
+    }
+}
+
 impl<F> Row<F> {
     /// What is odd about a row that says improved or regressed. It is run again once, and then both must agree.
     #[must_use]

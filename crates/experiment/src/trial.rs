@@ -56,6 +56,10 @@ pub struct Health {
     pub involuntary_switches: u64,
     /// The mean frequency of the processors in MHz, where the kernel tells.
     pub megahertz: Option<f64>,
+    /// The most memory that one of its processes had, in bytes.
+    pub max_rss: u64,
+    /// Processes that the run left behind.
+    pub left_behind: usize,
 }
 
 /// Why a run does not count.

@@ -7,6 +7,7 @@
 
 mod causes;
 mod check;
+mod comparison;
 mod diff;
 mod error;
 mod gate;
@@ -21,6 +22,9 @@ mod words;
 pub use check::{
     CHECK_JSON_VERSION, CheckFailOn, CheckTableOptions, SourceTree, cannot_check, check_gate,
     check_json, check_json_schema, check_table, github, sarif,
+};
+pub use comparison::{
+    COMPARISON_JSON_VERSION, comparison_json, comparison_json_schema, comparison_table,
 };
 pub use diff::{DIFF_JSON_VERSION, DiffTableOptions, diff_json, diff_json_schema, diff_table};
 pub use error::Error;

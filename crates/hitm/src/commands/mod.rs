@@ -3,6 +3,7 @@
 pub(crate) mod attach;
 mod baseline;
 pub(crate) mod check;
+pub(crate) mod compare;
 pub(crate) mod completions;
 pub(crate) mod demo;
 pub(crate) mod diff;
@@ -38,6 +39,7 @@ pub(crate) fn dispatch(command: Command) -> anyhow::Result<Exit> {
         Command::Layout(args) => layout::layout(&args),
         Command::Diff(args) => diff::diff(&args),
         Command::Check(args) => check::check(&args),
+        Command::Compare(args) => compare::compare(&args),
         Command::Doctor(args) => doctor::run(&doctor::DoctorOptions { quick: args.quick }),
         Command::Demo(DemoArgs {}) => demo::run(),
         Command::DemoWorkload(args) => demo::workload(&args.arguments),

@@ -6,6 +6,7 @@ mod bad_input;
 mod check;
 mod check_rules;
 mod gate;
+mod compare;
 mod guardian;
 mod layout;
 mod live;

@@ -9,8 +9,9 @@ use hitm_model::{
     TypePlacement, TypeRow, TypeView, TypesDiff, VariantView,
 };
 use hitm_report::{
-    DIFF_JSON_VERSION, DiffTableOptions, LAYOUT_JSON_VERSION, LayoutTableOptions, diff_json,
-    diff_json_schema, diff_table, layout_json, layout_json_schema, layout_table, type_summary,
+    DIFF_JSON_VERSION, DiffTableOptions, LAYOUT_JSON_VERSION, LayoutTableOptions,
+    comparison_json_schema, diff_json, diff_json_schema, diff_table, layout_json,
+    layout_json_schema, layout_table, type_summary,
 };
 use serde_json::Value;
 
@@ -348,6 +349,7 @@ fn the_schema_files_are_in_step() {
     for (name, schema) in [
         ("layout.schema.json", layout_json_schema()),
         ("diff.schema.json", diff_json_schema()),
+        ("compare.schema.json", comparison_json_schema()),
     ] {
         let docs = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs");
         let path = docs.join(name);

@@ -1,0 +1,165 @@
+//! `hitm compare`: is B better than A, and may the two be compared at all?
+
+mod executor;
+mod facts;
+mod progress;
+mod request;
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anyhow::Context as _;
+use hitm_collect::trial::adopt_orphans;
+use hitm_experiment::{
+    ComparedRow, Comparison, Ended, Outcome, Row, RowSpec, Seconds, Side, Suite, conclude,
+    refusals, run,
+};
+use hitm_report::{comparison_json, comparison_table};
+
+use self::executor::Processes;
+use self::facts::Gatherer;
+use self::progress::PairsLine;
+use super::found::{self, To};
+use super::interrupt;
+use crate::cli::{CompareArgs, CompareFailOn};
+use crate::exit_codes::Exit;
+use crate::output;
+
+/// Compares two sides, row by row.
+pub(crate) fn compare(args: &CompareArgs) -> anyhow::Result<Exit> {
+    let suite = request::suite(args)?;
+    let stop = interrupt::flag()?;
+    adopt_orphans()?;
+    let mut gatherer = Gatherer::default();
+    let mut rows = Vec::new();
+    let mut left = suite.settings.budget;
+    for (at, row) in suite.rows.iter().enumerate() {
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
+        let part = left.map(|left| Seconds(left.0 / (suite.rows.len() - at) as f64));
+        let (compared, spent) = one(&suite, row, part, args, &mut gatherer, &stop)
+            .with_context(|| format!("row {}", row.name))?;
+        left = left.map(|left| Seconds((left.0 - spent.0).max(0.0)));
+        rows.push(compared);
+    }
+    let comparison = concluded(&suite, rows, args);
+    show(&comparison, args)?;
+    Ok(exit(
+        &comparison,
+        args.fail_on,
+        stop.load(Ordering::Relaxed),
+    ))
+}
+
+/// Runs one row, if it may be; and once more if it is odd.
+fn one(
+    suite: &Suite,
+    row: &RowSpec,
+    budget: Option<Seconds>,
+    args: &CompareArgs,
+    gatherer: &mut Gatherer,
+    stop: &Arc<AtomicBool>,
+) -> anyhow::Result<(ComparedRow, Seconds)> {
+    let [a, b] = [Side::A, Side::B].map(|side| gatherer.side(suite, row, side));
+    let (a, b) = (a?, b?);
+    let git = gatherer.relation(&a, &b);
+    let named = (suite.rows.len() > 1 || args.suite.is_some()).then_some(row.name.as_str());
+    let refused = refusals(named, &a, &b, git.as_ref(), args.aa);
+    let mut compared = ComparedRow {
+        name: row.name.clone(),
+        metric: row.metric.clone(),
+        better: row.better,
+        a,
+        b,
+        git,
+        refusals: refused,
+        forced: args.force,
+        row: None,
+        again: None,
+        verdict: None,
+    };
+    if compared.is_refused() {
+        return Ok((compared, Seconds(0.0)));
+    }
+    let mut processes = Processes::new(row, suite.settings.timeout, stop);
+    let measure = |processes: &mut Processes<'_>, seed: u64| -> Row<String> {
+        let mut plan = suite.plan(row, budget);
+        plan.seed = plan.seed.wrapping_add(seed);
+        let mut line = PairsLine::new(row, &plan);
+        let measured = run(plan, processes, &mut line);
+        line.clear();
+        measured
+    };
+    let first = measure(&mut processes, 0);
+    if let Some(why) = first.suspicious()
+        && !stop.load(Ordering::Relaxed)
+    {
+        output::say(&format!("hitm: {}: {why}; it is run once more", row.name));
+        compared.again = Some(measure(&mut processes, 1));
+    }
+    compared.row = Some(first);
+    Ok((compared, hitm_experiment::Executor::spent(&processes)))
+}
+
+/// All rows together, because the more there are, the more one of them seems to differ by chance.
+fn concluded(suite: &Suite, mut rows: Vec<ComparedRow>, args: &CompareArgs) -> Comparison {
+    let measured: Vec<(&Row<String>, Option<&Row<String>>)> = rows
+        .iter()
+        .filter_map(|row| Some((row.row.as_ref()?, row.again.as_ref())))
+        .collect();
+    let mut verdicts = conclude(&measured).into_iter();
+    for row in &mut rows {
+        if row.row.is_some() {
+            row.verdict = verdicts.next();
+        }
+    }
+    Comparison {
+        names: suite.names.clone(),
+        asked: suite.rows.len(),
+        rows,
+        aa: args.aa,
+        machine: facts::machine(),
+    }
+}
+
+fn show(comparison: &Comparison, args: &CompareArgs) -> anyhow::Result<()> {
+    found::show(
+        To::of(args.json.json.as_ref()),
+        |out| comparison_json(comparison, out),
+        |text: &mut Vec<u8>| -> io::Result<()> { comparison_table(comparison, text) },
+    )
+}
+
+fn exit(comparison: &Comparison, fail_on: CompareFailOn, interrupted: bool) -> Exit {
+    let outcome = |row: &ComparedRow| row.verdict.as_ref().map(|verdict| verdict.outcome);
+    let regressed = comparison
+        .rows
+        .iter()
+        .any(|row| outcome(row) == Some(Outcome::Regressed));
+    // A row without a result is no success: a script must notice that nothing was compared.
+    let failed = |row: &ComparedRow| match &row.row {
+        None => true,
+        Some(row) => matches!(
+            row.ended,
+            Ended::Failed { .. } | Ended::Unusable(_) | Ended::NoLook
+        ),
+    };
+    let ended = |one: &dyn Fn(&Ended<String>) -> bool| {
+        comparison
+            .rows
+            .iter()
+            .filter_map(|row| row.row.as_ref())
+            .any(|row| one(&row.ended))
+    };
+    if regressed && fail_on == CompareFailOn::Regressed {
+        Exit::Gate
+    } else if interrupted || comparison.rows.iter().any(failed) {
+        Exit::Error
+    } else if ended(&|ended| *ended == Ended::Disturbed) {
+        Exit::Refused
+    } else {
+        Exit::Done
+    }
+}

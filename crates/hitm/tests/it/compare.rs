@@ -1,0 +1,267 @@
+//! `hitm compare` as a user runs it: refusals, failures, and what is kept of them. What it decides is tested with simulated
+//! machines (crates/experiment); here only what a busy machine cannot change.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use hitm_testkit::{Outcome, have_tool, skip};
+use serde_json::Value;
+
+use crate::session::Session;
+
+fn check(session: &Session, arguments: &[&str], code: i32, says: &[&str]) -> Outcome {
+    let outcome = session.hitm(arguments);
+    let all = format!("{}{}", outcome.stdout, outcome.stderr);
+    assert_eq!(outcome.status.code(), Some(code), "{arguments:?}: {all}");
+    for text in says {
+        assert!(all.contains(text), "{arguments:?}: no `{text}` in: {all}");
+    }
+    assert!(!all.contains("panicked"), "{all}");
+    outcome
+}
+
+fn write(session: &Session, name: &str, text: &str) -> String {
+    fs::write(session.path(name), text).unwrap();
+    name.to_owned()
+}
+
+#[test]
+fn the_same_command_twice_is_nothing_to_compare() {
+    let session = Session::new();
+    let same = ["compare", "--a", "x=sleep 1", "--b", "y=sleep 1"];
+    check(
+        &session,
+        &same,
+        2,
+        &["refused", "nothing to compare", "--aa"],
+    );
+}
+
+#[test]
+fn what_cannot_be_understood_says_what_to_type() {
+    let session = Session::new();
+    let two = |a: &'static str, b: &'static str| ["compare", "--a", a, "--b", b];
+    check(&session, &["compare"], 2, &["--a NAME=COMMAND", "--suite"]);
+    check(&session, &["compare", "--a", "x=true"], 2, &["--b"]);
+    check(
+        &session,
+        &two("true", "y=true"),
+        2,
+        &["is not NAME=COMMAND"],
+    );
+    check(
+        &session,
+        &two("x='true", "y=true"),
+        2,
+        &["quote is not closed"],
+    );
+    check(&session, &two("x=", "y=true"), 2, &["is no command"]);
+    let metric = [&two("x=true", "y=false")[..], &["--metric", "ops"]].concat();
+    check(&session, &metric, 2, &["one group"]);
+    let few = [&two("x=true", "y=false")[..], &["--pairs", "4"]].concat();
+    check(&session, &few, 2, &["--pairs 20"]);
+    check(
+        &session,
+        &["compare", "--suite", "none.toml"],
+        2,
+        &["cannot read the suite"],
+    );
+    let suite = write(&session, "s.toml", "pears = 3\n");
+    check(
+        &session,
+        &["compare", "--suite", &suite],
+        2,
+        &["s.toml", "line 1", "pears"],
+    );
+}
+
+/// With `--force`, as the two commands differ in more than one thing.
+fn failing(session: &Session, b: &str, more: &[&str], says: &[&str]) -> Outcome {
+    let arguments = [&["compare", "--force", "--a", "x=true 1", "--b", b], more].concat();
+    check(session, &arguments, 2, says)
+}
+
+#[test]
+fn a_side_that_fails_is_named_with_what_it_said() {
+    let session = Session::new();
+    let none: [&str; 0] = [];
+    let script = "y=sh -c 'echo out of luck >&2; exit 3'";
+    failing(
+        &session,
+        script,
+        &none,
+        &["y failed: ended with exit code 3", "out of luck"],
+    );
+    failing(
+        &session,
+        "y=sh -c 'kill -9 $$'",
+        &none,
+        &["killed by signal 9"],
+    );
+    failing(
+        &session,
+        "y=./nowhere",
+        &none,
+        &["cannot start ./nowhere", "type -a"],
+    );
+    let hang = failing(
+        &session,
+        "y=sleep 600",
+        &["--timeout", "0.3"],
+        &["did not end within"],
+    );
+    assert!(hang.stdout.contains("--timeout SECONDS"), "{}", hang.stdout);
+    failing(
+        &session,
+        "y=echo many",
+        &["--metric", "ops: ([0-9]+)"],
+        &["x failed", "nothing that the command printed"],
+    );
+}
+
+#[test]
+fn what_was_measured_before_a_failure_is_in_the_json() {
+    let session = Session::new();
+    // B fails at its third run: one to warm up, one in a pair.
+    let script =
+        "n=$(cat n 2>/dev/null || echo 0); echo $((n+1)) > n; echo value: 10$n; [ $n -lt 2 ]";
+    let b = write(&session, "b.sh", script);
+    let arguments = [
+        "compare",
+        "--force",
+        "--noise-pairs",
+        "1",
+        "--json",
+        "--metric",
+        "value: ([0-9]+)",
+        "--a",
+        "x=sh -c 'echo value: 100'",
+        "--b",
+        &format!("y=sh {b}"),
+    ];
+    let outcome = check(&session, &arguments, 2, &[]);
+    let document: Value = serde_json::from_str(&outcome.stdout).unwrap();
+    let row = &document["rows"][0];
+    assert_eq!(row["outcome"], "undecided");
+    assert_eq!(row["forced"], true);
+    let measured = &row["measured"];
+    assert_eq!(measured["ended"], "failed");
+    let failure = measured["failure"].as_str().unwrap();
+    assert!(
+        failure.starts_with("b: ended with exit code 1"),
+        "{failure}"
+    );
+    let values: Vec<f64> = measured["trials"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|trial| trial["value"].as_f64().unwrap())
+        .collect();
+    assert_eq!(values, [100.0, 100.0, 100.0, 101.0]);
+}
+
+#[test]
+fn a_server_that_somebody_else_runs_is_not_measured() {
+    let session = Session::new();
+    let suite = |server: &str, ready: &str| {
+        format!(
+            "[a]\nname='old'\n[b]\nname='new'\n[[row]]\nname='get'\nserver=\"{server}\"\nready=\"{ready}\"\nclient='true'\n"
+        )
+    };
+    let run = |text: &str, says: &[&str]| {
+        let file = write(&session, "suite.toml", text);
+        check(&session, &["compare", "--aa", "--suite", &file], 2, says);
+    };
+    run(
+        &suite("sleep 600", "true"),
+        &[
+            "old failed: the server is not started",
+            "another one answers",
+        ],
+    );
+    run(
+        &suite("sh -c 'echo in use >&2; exit 1'", "false"),
+        &[
+            "the server ended by itself: exit code 1",
+            "in use",
+            "port taken",
+        ],
+    );
+}
+
+#[test]
+fn a_row_that_promises_a_pipeline_needs_one() {
+    let session = Session::new();
+    let suite = write(
+        &session,
+        "suite.toml",
+        "[a]\nname='old'\n[b]\nname='new'\nenv={X='1'}\n[[row]]\nname='get-pipeline-10'\nclient='true -t get'\n",
+    );
+    check(
+        &session,
+        &["compare", "--suite", &suite],
+        2,
+        &["refused", "pipeline-10", "add the flag"],
+    );
+}
+
+fn git(folder: &Path, arguments: &[&str]) {
+    let done = Command::new("git")
+        .arg("-C")
+        .arg(folder)
+        .args(["-c", "user.name=x", "-c", "user.email=x@example.org"])
+        .args(arguments)
+        .output()
+        .unwrap();
+    assert!(
+        done.status.success(),
+        "{arguments:?}: {}",
+        String::from_utf8_lossy(&done.stderr)
+    );
+}
+
+/// Two work trees of one repository, each with a program; the base goes on after the change was branched off.
+#[test]
+fn a_change_that_lacks_commits_of_its_base_is_refused() {
+    if !have_tool("git") {
+        skip!("no git");
+    }
+    let session = Session::new();
+    let base = session.path("base");
+    fs::create_dir(&base).unwrap();
+    let program = |folder: &Path, text: &str| {
+        fs::write(folder.join("prog"), format!("#!/bin/sh\n# {text}\n")).unwrap();
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        fs::set_permissions(folder.join("prog"), mode).unwrap();
+    };
+    git(&base, &["init", "-q", "-b", "main"]);
+    program(&base, "first");
+    git(&base, &["add", "."]);
+    git(&base, &["commit", "-qm", "first"]);
+    git(
+        &base,
+        &["worktree", "add", "-q", "-b", "change", "../change"],
+    );
+    program(&base, "much faster");
+    git(&base, &["commit", "-qam", "much faster"]);
+    program(&session.path("change"), "padded");
+    git(&session.path("change"), &["commit", "-qam", "padded"]);
+    let arguments = [
+        "compare",
+        "--a",
+        "base=base/prog",
+        "--b",
+        "change=change/prog",
+    ];
+    check(
+        &session,
+        &arguments,
+        2,
+        &[
+            "refused: B lacks 1 commits that A has",
+            "much faster",
+            "git rebase",
+        ],
+    );
+}
