@@ -70,7 +70,7 @@ fn a_name_that_promises_a_number_needs_the_flag() {
         "x: rb -P 10",
         "y: rb",
         &format!(
-            "{}\nthe sides differ in their arguments as well as in the program: A has 10, B has none",
+            "{}\nthe sides differ in their arguments as well as in the program: A has -P 10, B has none",
             lacks("pipeline-10", "change")
         ),
     );

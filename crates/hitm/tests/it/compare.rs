@@ -144,7 +144,10 @@ fn what_was_measured_before_a_failure_is_in_the_json() {
     let document: Value = serde_json::from_str(&outcome.stdout).unwrap();
     let row = &document["rows"][0];
     assert_eq!(row["outcome"], "undecided");
-    assert_eq!(row["forced"], true);
+    assert_eq!(
+        row["forced"], false,
+        "one program with two arguments is compared"
+    );
     let measured = &row["measured"];
     assert_eq!(measured["ended"], "failed");
     let failure = measured["failure"].as_str().unwrap();
