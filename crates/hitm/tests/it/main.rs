@@ -5,8 +5,8 @@
 mod bad_input;
 mod check;
 mod check_rules;
-mod gate;
 mod compare;
+mod gate;
 mod guardian;
 mod layout;
 mod live;
