@@ -77,6 +77,9 @@ pub enum Disturbed {
 const MOST_STOLEN: f64 = 0.02;
 /// The same of other programs; a shell and a monitor stay below it.
 const MOST_FOREIGN: f64 = 0.05;
+/// Both are counted in ticks, of 10 ms as a rule, and a tick may be charged to the wrong side of a border at both ends: so
+/// many seconds are no evidence.
+const TICKS: f64 = 0.02;
 
 impl Health {
     /// Processors used on average: processor time over wall time. Of a program with two busy threads that ran side by side
@@ -95,7 +98,8 @@ impl Health {
     #[must_use]
     pub fn disturbed(&self) -> Vec<Disturbed> {
         let there = self.wall.0 * self.processors as f64;
-        let too_much = |time: Option<Seconds>, most: f64| time.is_some_and(|t| t.0 > most * there);
+        let too_much =
+            |time: Option<Seconds>, most: f64| time.is_some_and(|t| t.0 > most * there + TICKS);
         let mut why = Vec::new();
         if too_much(self.stolen, MOST_STOLEN) {
             why.push(Disturbed::Stolen);

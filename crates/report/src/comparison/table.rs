@@ -145,6 +145,9 @@ pub(super) fn signed(ratio: LogRatio) -> String {
 
 /// A value of a metric with its unit.
 fn number(metric: &Metric, value: f64) -> String {
+    if metric.unit() == "s" && value < 1.0 {
+        return format!("{:.1} ms", value * 1000.0);
+    }
     let text = match value.abs() {
         size if size >= 10_000.0 => count(value.round() as u64),
         size if size >= 100.0 => format!("{value:.0}"),
