@@ -23,6 +23,16 @@ pub struct Others {
     pub megahertz: Option<f64>,
 }
 
+/// The unit of the kernel's processor times.
+pub(super) fn tick() -> Nanos {
+    let hz = nix::unistd::sysconf(nix::unistd::SysconfVar::CLK_TCK)
+        .ok()
+        .flatten();
+    let tick = hz.and_then(|hz| 1_000_000_000_u64.checked_div(hz.cast_unsigned()));
+    // What it is on every Linux of today.
+    tick.map_or(Nanos::from_millis(10), Nanos)
+}
+
 /// The counters at one moment.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Machine {
@@ -36,16 +46,11 @@ pub(super) struct Machine {
 impl Machine {
     pub(super) fn now() -> Self {
         let text = |path| fs::read_to_string(path).unwrap_or_default();
-        let tick = nix::unistd::sysconf(nix::unistd::SysconfVar::CLK_TCK);
-        let tick = tick
-            .ok()
-            .flatten()
-            .and_then(|hz| 1_000_000_000_u64.checked_div(hz.cast_unsigned()));
         Self::from_texts(
             &text("/proc/stat"),
             &text("/proc/schedstat"),
             &text("/proc/cpuinfo"),
-            Nanos(tick.unwrap_or(10_000_000)),
+            tick(),
         )
     }
 

@@ -201,6 +201,18 @@ impl Service {
         Pid(self.0.pid.as_raw().cast_unsigned())
     }
 
+    /// Processor time that it used so far, with the children that it waited for (proc(5), `/proc/PID/stat`).
+    #[must_use]
+    pub fn cpu(&self) -> Nanos {
+        let text = std::fs::read(format!("/proc/{}/stat", self.pid())).unwrap_or_default();
+        let text = String::from_utf8_lossy(&text);
+        // Behind the name, which may contain anything, the state is the third field of the file; 14 to 17 are the times.
+        let behind = text.rsplit_once(") ").map_or("", |(_, rest)| rest);
+        let times = behind.split(' ').skip(11).take(4);
+        let ticks: u64 = times.filter_map(|ticks| ticks.parse::<u64>().ok()).sum();
+        Nanos(ticks.saturating_mul(super::accounts::tick().0))
+    }
+
     /// Takes what it writes for so long.
     ///
     /// # Errors

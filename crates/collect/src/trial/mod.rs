@@ -62,7 +62,7 @@ pub struct Run {
     pub left_behind: usize,
 }
 
-/// Runs a command once, until it ends.
+/// Runs a command once, until it ends; `beside` is the server that it talks to, whose time is not somebody else's.
 ///
 /// # Errors
 /// If it cannot be started, does not end within `timeout`, or `stop` is set meanwhile: then it is ended, with all it
@@ -70,8 +70,11 @@ pub struct Run {
 pub fn run(
     command: &Command,
     timeout: Option<Nanos>,
+    beside: Option<&Service>,
     stop: &AtomicBool,
 ) -> Result<Run, TrialError> {
+    let served = || beside.map_or(Nanos(0), Service::cpu);
+    let served_before = served();
     let before = Machine::now();
     let began = clock::now();
     let mut started = Started::spawn(command)?;
@@ -92,6 +95,7 @@ pub fn run(
         }
     };
     let after = Machine::now();
+    let served = served().since(served_before);
     let left_behind = started.end_family();
     let (status, usage) = started.reap()?;
     let (stdout, stderr) = started.outputs();
@@ -99,7 +103,7 @@ pub fn run(
     Ok(Run {
         wall,
         usage,
-        others: before.others(&after, usage.cpu()),
+        others: before.others(&after, usage.cpu().plus(served)),
         status,
         stdout,
         stderr,

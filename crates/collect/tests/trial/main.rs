@@ -32,7 +32,7 @@ fn sh(script: &str) -> Command {
 }
 
 fn done(command: &Command) -> Run {
-    run(command, None, &AtomicBool::new(false)).expect("it runs")
+    run(command, None, None, &AtomicBool::new(false)).expect("it runs")
 }
 
 fn is_there(pid: Pid) -> bool {
@@ -84,7 +84,7 @@ fn there_is_no_shell_no_input_and_the_environment_asked_for() {
 fn what_cannot_be_started_says_so() {
     let _alone = alone();
     for command in [words(&["/nowhere/prog"]), words(&["/"]), words(&[])] {
-        let error = run(&command, None, &AtomicBool::new(false)).unwrap_err();
+        let error = run(&command, None, None, &AtomicBool::new(false)).unwrap_err();
         assert!(matches!(error, TrialError::Start { .. }), "{error:?}");
         assert!(error.remedy().contains("type -a"));
     }
@@ -103,6 +103,7 @@ fn a_run_that_hangs_is_ended_with_all_it_started() {
     let error = run(
         &sh(&script),
         Some(Nanos::from_millis(500)),
+        None,
         &AtomicBool::new(false),
     )
     .unwrap_err();
@@ -140,7 +141,7 @@ fn the_user_can_interrupt() {
             thread::sleep(Duration::from_millis(200));
             stop.store(true, Ordering::Relaxed);
         });
-        let error = run(&words(&["sleep", "600"]), None, &stop).unwrap_err();
+        let error = run(&words(&["sleep", "600"]), None, None, &stop).unwrap_err();
         assert!(matches!(error, TrialError::Interrupted), "{error:?}");
     });
 }
@@ -166,6 +167,25 @@ fn a_service_runs_beside_others_and_is_not_taken_for_theirs() {
     assert!(is_there(pid));
     assert_eq!(service.end().0.text(), "up\n");
     assert!(!is_there(pid));
+}
+
+#[test]
+fn the_time_of_the_server_beside_a_run_is_not_that_of_others() {
+    let _alone = alone();
+    let service = Service::start(&sh("while :; do :; done")).unwrap();
+    let client = words(&["sleep", "0.5"]);
+    let beside = run(&client, None, Some(&service), &AtomicBool::new(false)).unwrap();
+    let alone = done(&client);
+    // Two ticks at each end; and whatever else this machine does is in both.
+    let (beside, alone) = (
+        beside.others.foreign.unwrap(),
+        alone.others.foreign.unwrap(),
+    );
+    assert!(service.cpu() > Nanos::from_millis(200), "{}", service.cpu());
+    assert!(
+        beside < alone,
+        "{beside} beside it, {alone} without saying so"
+    );
 }
 
 #[test]

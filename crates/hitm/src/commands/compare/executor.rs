@@ -48,7 +48,12 @@ impl Executor for Processes<'_> {
             .map(|words| self.serve(spec, words))
             .transpose()
             .map_err(|error| format!("the server {error}"))?;
-        let run = run(&command(spec, &spec.words), Some(self.timeout), self.stop);
+        let run = run(
+            &command(spec, &spec.words),
+            Some(self.timeout),
+            server.as_ref(),
+            self.stop,
+        );
         if let Some(mut server) = server {
             // What failed first is the cause: a client says little when its server is gone.
             server
@@ -108,6 +113,7 @@ impl Processes<'_> {
         let asked = run(
             &command(spec, ready),
             Some(Nanos::from_millis(5000)),
+            None,
             self.stop,
         );
         match asked {
