@@ -51,7 +51,9 @@ fn check(flags: &[&str]) {
     assert_eq!(by_thread[0], (0, 0, 0), "{info}");
     for (i, (clients, reads, writes)) in by_thread.into_iter().enumerate().skip(1) {
         let pings = i as u64 * PINGS;
-        assert_eq!((clients, writes), (1, pings), "{flags:?}: {info}");
+        assert_eq!(clients, 1, "{flags:?}: {info}");
+        // A reply is counted when it has been sent: the client may have the last one before that.
+        assert!((pings - 1..=pings).contains(&writes), "{flags:?}: {info}");
         // The one that asks is read once more; and the system may say twice that there is something.
         assert!((pings..pings + 4).contains(&reads), "{flags:?}: {info}");
     }
