@@ -484,5 +484,10 @@ int main(int argc, char **argv) {
         first = false;
     }
     puts(o.json ? "\n  ]\n}" : "the sum was right in every run");
+    // What is still in the buffer may not fit where it goes.
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        fprintf(stderr, "collect: cannot write the results: %s\n", strerror(errno));
+        return 1;
+    }
     return 0;
 }

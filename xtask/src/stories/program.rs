@@ -51,6 +51,10 @@ impl Layout for Program {
     fn time(&self, session: &Session<'_>) -> Result<Run> {
         let mut command = Command::new(&self.path);
         command.args(self.timed.split_whitespace());
+        // Beside the program is what it reads: hitm, too, runs it there.
+        if let Some(folder) = self.path.parent() {
+            command.current_dir(folder);
+        }
         let (before, began) = (children_cpu()?, Instant::now());
         let ended = child::run(&mut command, TIME_LIMIT, session.interrupts)?;
         let cpus = (children_cpu()? - before) / began.elapsed().as_secs_f64();
