@@ -7,7 +7,7 @@ use anyhow::Result;
 
 use crate::tools::{cargo, check, target_dir};
 
-/// A tool of crates.io.
+/// A published tool that is compared with hitm.
 #[derive(Debug)]
 pub(super) struct Rival {
     package: &'static str,

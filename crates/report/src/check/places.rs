@@ -65,22 +65,22 @@ mod tests {
     #[test]
     fn paths_are_those_of_the_repository() {
         let tree = SourceTree {
-            root: "/work/project/".to_owned(),
-            typed_in: "/work/project/build".to_owned(),
+            root: "/home/me/project/".to_owned(),
+            typed_in: "/home/me/project/build".to_owned(),
         };
         for (file, of_source, named) in [
-            ("/work/project/src/a.c", Some("src/a.c"), Some("src/a.c")),
+            ("/home/me/project/src/a.c", Some("src/a.c"), Some("src/a.c")),
             (
-                "/work/project/build/../src/a.c",
+                "/home/me/project/build/../src/a.c",
                 Some("src/a.c"),
                 Some("src/a.c"),
             ),
             ("src/a.c", Some("src/a.c"), Some("build/src/a.c")),
             ("../app", None, Some("app")),
             ("./app", Some("app"), Some("build/app")),
-            ("/work/projects/a.c", None, None),
+            ("/home/me/projects/a.c", None, None),
             ("/usr/include/stdio.h", None, None),
-            ("/work/project", None, None),
+            ("/home/me/project", None, None),
         ] {
             assert_eq!(tree.source(file).as_deref(), of_source, "{file}");
             assert_eq!(tree.named(file).as_deref(), named, "{file}");

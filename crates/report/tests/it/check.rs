@@ -95,8 +95,8 @@ fn the_schema_file_is_in_step_and_documents_are_valid_by_it() {
 
 pub(crate) fn tree() -> SourceTree {
     SourceTree {
-        root: "/work/project".to_owned(),
-        typed_in: "/work/project/build".to_owned(),
+        root: "/home/me/project".to_owned(),
+        typed_in: "/home/me/project/build".to_owned(),
     }
 }
 

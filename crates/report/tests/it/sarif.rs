@@ -37,7 +37,7 @@ fn full() -> Vec<CheckReport> {
     }
     rich.violations[0].known = true;
     rich.violations[0].declared = Some(SourceLine {
-        file: "/work/project/src/../include/a.h".to_owned(),
+        file: "/home/me/project/src/../include/a.h".to_owned(),
         line: 0,
     });
     let mut bare = report();
@@ -133,7 +133,7 @@ fn it_has_what_githubs_scanner_asks_for() {
     assert!(log["$schema"].as_str().unwrap().contains("sarif-2.1.0"));
     let run = &log["runs"][0];
     let root = &run["originalUriBaseIds"]["SRCROOT"]["uri"];
-    assert_eq!(root, "file:///work/project/");
+    assert_eq!(root, "file:///home/me/project/");
     let rules = run["tool"]["driver"]["rules"].as_array().unwrap();
     for rule in rules {
         for text in ["shortDescription", "fullDescription", "help"] {
