@@ -134,8 +134,9 @@ struct OneHistogram(PerThread<Cells>);
 
 fn bucket(value: f64) -> usize {
     let first = u64::from(1023_u32.wrapping_add_signed(LOWEST)) << PRECISION;
-    // The bits of positive numbers are ordered as the numbers are.
-    let place = (value.max(0.0).to_bits() >> (52 - PRECISION)).saturating_sub(first);
+    // The bits of positive numbers are ordered as the numbers are. One less: Prometheus' `le` includes the bound itself.
+    let below = value.max(0.0).to_bits().saturating_sub(1);
+    let place = (below >> (52 - PRECISION)).saturating_sub(first);
     usize::try_from(place).map_or(BUCKETS - 1, |place| place.min(BUCKETS - 1))
 }
 

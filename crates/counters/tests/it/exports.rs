@@ -150,6 +150,7 @@ mod with_metrics {
                     hits.increment(10);
                     level.increment(1.5);
                     seconds.record(0.75);
+                    seconds.record(0.25); // a bound itself, which `le` includes
                     seconds.record(-1.0);
                     seconds.record(1e30);
                 });
@@ -168,10 +169,12 @@ mod with_metrics {
             "# TYPE hits counter",
             "hits 50",
             "level 6",
-            r#"seconds_bucket{k="v",le="0.5"} 4"#,
-            r#"seconds_bucket{k="v",le="1"} 8"#,
-            r#"seconds_bucket{k="v",le="+Inf"} 12"#,
-            r#"seconds_count{k="v"} 12"#,
+            r#"seconds_bucket{k="v",le="0.125"} 4"#,
+            r#"seconds_bucket{k="v",le="0.25"} 8"#,
+            r#"seconds_bucket{k="v",le="0.5"} 8"#,
+            r#"seconds_bucket{k="v",le="1"} 12"#,
+            r#"seconds_bucket{k="v",le="+Inf"} 16"#,
+            r#"seconds_count{k="v"} 16"#,
         ] {
             assert!(text.lines().any(|l| l == line), "{line} not in {text}");
         }
