@@ -179,9 +179,12 @@ impl Comparison {
     /// Whether the machine was too busy, or the program too short, for an answer.
     #[must_use]
     pub fn disturbed(&self) -> bool {
+        let crowded =
+            |said: &Said| matches!(said, Said::Nothing { text, .. } if text.contains(CROWDED));
         ["too-few-windows", "ended"]
             .iter()
             .any(|why| self.refuses(why))
+            || self.threads.iter().any(|thread| crowded(&thread.said))
     }
 
     /// Whether windows of one kind differ by more than they do on a quiet machine.
@@ -192,6 +195,9 @@ impl Comparison {
             .any(|thread| matches!(thread.said, Said::Ratio { floor, .. } if floor > NOISY))
     }
 }
+
+/// What hitm says when it ends early because other programs run on the threads' processors.
+const CROWDED: &str = "do not get processors to themselves";
 
 impl ProofWanted {
     /// The words of the directives.
