@@ -233,6 +233,7 @@ fn totals(gathered: &Gathered<'_, '_>) -> Totals {
             .values()
             .filter(|thread| thread.samples > 0)
             .count() as u64,
+        writing_threads: gathered.writing_threads,
         spaces: world.spaces.len() as u64,
         duration: world.duration(),
         co_running: gathered.co_running,

@@ -4,8 +4,8 @@
 //! second time to keep the touches of those lines. Most lines are private, so this bounds memory by what is shared.
 
 use hitm_model::{
-    Avma, ByteRange, Event, LineAddress, LineSize, Nanos, Registers, Sample, SpaceId, Svma,
-    ThreadId,
+    Avma, AvmaRange, ByteRange, Event, LineAddress, LineSize, Nanos, Registers, Sample, SpaceId,
+    Svma, ThreadId,
 };
 use rustc_hash::FxHashMap;
 
@@ -86,6 +86,8 @@ pub(crate) struct Gathered<'d, 's> {
     pub(crate) decoder: Decoder<'d, 's>,
     pub(crate) counts: Counts,
     pub(crate) co_running: Option<f64>,
+    /// Threads that write to memory other than their own stack.
+    pub(crate) writing_threads: u64,
     /// Touches in order of time, by line.
     pub(crate) lines: Vec<(LineKey, Vec<Touch>)>,
     pub(crate) exemplars: FxHashMap<Place, Exemplar>,
@@ -104,6 +106,7 @@ pub(crate) fn gather<'d, 's>(
     let recording = &Unmoved { recording, moved };
     let (survey, world) = survey(recording, &mut decoder, window);
     let co_running = survey.co_running();
+    let writing_threads = survey.writers.len() as u64;
     let counts = decoder.counts;
     let shared = survey.lines.into_iter();
     let shared = shared.filter(|(_, seen)| seen.several && seen.written);
@@ -119,6 +122,7 @@ pub(crate) fn gather<'d, 's>(
         decoder,
         counts,
         co_running,
+        writing_threads,
         lines,
         exemplars,
         running,
@@ -185,6 +189,7 @@ struct Seen {
 
 struct Survey {
     lines: FxHashMap<LineKey, Seen>,
+    writers: rustc_hash::FxHashSet<ThreadId>,
     overlap: Overlap,
 }
 
@@ -202,6 +207,7 @@ fn survey(
     let mut world = World::default();
     let mut survey = Survey {
         lines: FxHashMap::default(),
+        writers: rustc_hash::FxHashSet::default(),
         overlap: Overlap::new(window),
     };
     for event in recording.events() {
@@ -211,7 +217,8 @@ fn survey(
             continue;
         };
         survey.overlap.see(sample, &world);
-        let lines = &mut survey.lines;
+        let (lines, writers) = (&mut survey.lines, &mut survey.writers);
+        let stack = own_stack(sample, &world);
         decoder.accesses(&world, sample, |space, access| {
             let thread = sample.thread;
             let seen = lines.entry((space, access.line)).or_insert(Seen {
@@ -221,10 +228,28 @@ fn survey(
             });
             seen.several |= seen.first != thread;
             seen.written |= access.touch.kind.writes();
+            if access.touch.kind.writes() && !stack.contains(access.context.address) {
+                writers.insert(thread);
+            }
         });
     }
     survey.overlap.finish();
     (survey, world)
+}
+
+/// The stack of the thread that a sample is of; where it is not known, what is near the stack pointer.
+fn own_stack(sample: &Sample, world: &World) -> AvmaRange {
+    /// The red zone below the stack pointer (System V ABI for AMD64, 3.2.2), and more than any frame above it.
+    const BELOW: u64 = 128;
+    const ABOVE: u64 = 1 << 20;
+    let known = world.threads.get(&sample.thread);
+    known.and_then(|thread| thread.stack).unwrap_or_else(|| {
+        let pointer = sample.registers.gpr[hitm_model::Register::Rsp.index()];
+        AvmaRange::new(
+            Avma(pointer.saturating_sub(BELOW)),
+            Avma(pointer.saturating_add(ABOVE)),
+        )
+    })
 }
 
 /// In how much of the time threads ran side by side.

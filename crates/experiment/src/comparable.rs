@@ -56,7 +56,7 @@ pub struct GitRelation {
 }
 
 /// Why two sides are not compared.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "why")]
 pub enum Refusal {
     /// Both sides are the same.
@@ -84,6 +84,24 @@ pub enum Refusal {
         /// What only B has.
         only_b: Vec<String>,
     },
+    /// A recording shows no two threads that could fight over a line.
+    FewWriters {
+        /// The side.
+        side: String,
+        /// Threads that write.
+        writers: u64,
+        /// Threads that were seen running.
+        threads: u64,
+    },
+    /// The client was at its limit, and the server was not: the client was measured.
+    SaturatedClient {
+        /// The side.
+        side: String,
+        /// The part of the time that the client's busiest thread ran, from 0 to 1.
+        client: f64,
+        /// The same of the server's.
+        server: f64,
+    },
 }
 
 impl std::fmt::Display for Refusal {
@@ -108,6 +126,16 @@ impl std::fmt::Display for Refusal {
                 "the sides differ in their arguments as well as in the program: A has {}, B has {}",
                 list(only_a),
                 list(only_b)
+            ),
+            Self::FewWriters { side, writers, threads } => write!(
+                f,
+                "{side} does not do what its lines could be blamed for: of {threads} threads that ran, {writers} wrote to memory that others could share"
+            ),
+            Self::SaturatedClient { side, client, server } => write!(
+                f,
+                "the client of {side} is at its limit, not the server: its busiest thread ran {:.0} % of the time, the server's {:.0} %",
+                client * 100.0,
+                server * 100.0
             ),
         }
     }
@@ -137,6 +165,13 @@ impl Refusal {
             }
             Self::DifferentArguments { .. } => {
                 "change one thing at a time, or --force if the arguments are what you compare".into()
+            }
+            Self::FewWriters { .. } => {
+                "give it more threads (is a flag missing?), or leave --evidence out, or --force".into()
+            }
+            Self::SaturatedClient { .. } => {
+                "give the client more threads, or requests that cost the server more (as --threads and -P of redis-benchmark), or --force"
+                    .into()
             }
         }
     }

@@ -1,7 +1,8 @@
 //! A whole comparison: what was asked, what was refused, what was measured, and what it says.
 
 use crate::comparable::{GitRelation, Refusal, SideFacts};
-use crate::judge::Better;
+use crate::evidence::Evidence;
+use crate::judge::{Better, Outcome};
 use crate::metric::Metric;
 use crate::row::Row;
 use crate::suite::Verdict;
@@ -46,12 +47,46 @@ pub struct ComparedRow {
     pub again: Option<Row<String>>,
     /// What it says, all rows considered.
     pub verdict: Option<Verdict>,
+    /// What the lines do on both sides, if that was asked for.
+    pub evidence: Option<Evidence>,
+}
+
+/// What tells the sides of a row apart, or that they are the same.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum DecidedBy {
+    /// The pairs.
+    Pairs,
+    /// The recordings: the pairs do not tell the sides apart, what the lines do does.
+    Mechanism,
 }
 
 impl ComparedRow {
-    /// Whether it was not measured because the sides are not comparable.
+    /// Whether the sides are not comparable. Most refusals are known before anything runs; some only afterwards.
     #[must_use]
     pub fn is_refused(&self) -> bool {
         !self.refusals.is_empty() && !self.forced
+    }
+
+    /// What it says; `None` if it was refused, or has not ended.
+    #[must_use]
+    pub fn outcome(&self) -> Option<Outcome> {
+        let verdict = self.verdict.as_ref().filter(|_| !self.is_refused());
+        verdict.map(|verdict| verdict.outcome)
+    }
+
+    /// What decided; `None` if nothing did.
+    #[must_use]
+    pub fn decided_by(&self) -> Option<DecidedBy> {
+        let outcome = self.outcome()?;
+        let by_mechanism = self
+            .evidence
+            .as_ref()
+            .is_some_and(|evidence| evidence.says.decides());
+        match outcome {
+            Outcome::Improved | Outcome::Regressed => Some(DecidedBy::Pairs),
+            _ if by_mechanism => Some(DecidedBy::Mechanism),
+            Outcome::Equivalent => Some(DecidedBy::Pairs),
+            Outcome::Undecided { .. } => None,
+        }
     }
 }

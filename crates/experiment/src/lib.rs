@@ -8,6 +8,7 @@
 
 mod comparable;
 mod compared;
+mod evidence;
 mod holm;
 mod judge;
 mod looks;
@@ -21,7 +22,8 @@ mod suite_file;
 mod trial;
 
 pub use comparable::{GitFacts, GitRelation, ProgramFacts, Refusal, SideFacts, refusals};
-pub use compared::{ComparedRow, Comparison};
+pub use compared::{ComparedRow, Comparison, DecidedBy};
+pub use evidence::{Evidence, Mechanism, Recording, SharedObjects, Sharing};
 pub use holm::holm;
 pub use judge::{Better, Estimate, Outcome, running_estimate};
 pub use looks::{ERROR, Look, Looks};

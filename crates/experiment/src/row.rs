@@ -41,6 +41,10 @@ pub enum Purpose {
 pub trait Observer {
     /// A pair has ended; the log ratios of all pairs of this kind so far, to look at, not to decide by.
     fn pair(&mut self, purpose: Purpose, differences: &[LogRatio]);
+
+    /// All that was measured so far, disturbed pairs too: of A against itself, and of the comparison. For who keeps it, should
+    /// this process be killed.
+    fn so_far(&mut self, _noise: &[Pair], _pairs: &[Pair]) {}
 }
 
 impl Observer for () {
@@ -197,6 +201,7 @@ impl<F> Row<F> {
                 Side::B => (other, one),
             };
             self.noise.push(Pair { first, a, b });
+            observer.so_far(&self.noise, &self.pairs);
             observer.pair(Purpose::Noise, &self.noise_differences());
         }
         if let Floor::AtLeast(least) = self.plan.floor {
@@ -239,6 +244,7 @@ impl<F> Row<F> {
             let disturbed = !pair.disturbed().is_empty();
             let unusable = not_positive(&pair);
             self.pairs.push(pair);
+            observer.so_far(&self.noise, &self.pairs);
             if let Some(why) = unusable {
                 return Err(Ended::Unusable(why));
             }

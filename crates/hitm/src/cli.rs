@@ -89,6 +89,10 @@ pub(crate) struct RunArgs {
     #[arg(long, value_enum, default_value_t = SamplerChoice::Auto, value_name = "WHO")]
     pub sampler: SamplerChoice,
 
+    /// Only record; `hitm report FILE` shows what was recorded.
+    #[arg(long, conflicts_with_all = ["json", "fail_on"])]
+    pub no_report: bool,
+
     /// Measure what the sharing costs, as `hitm prove` does, and go on to the program's end.
     #[arg(long, help_heading = WINDOWS)]
     pub prove: bool,

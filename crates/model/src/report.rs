@@ -59,6 +59,8 @@ pub struct Totals {
     pub threads: u64,
     /// Threads with at least one sample.
     pub sampled_threads: u64,
+    /// Threads that were seen to write to memory other than their own stack.
+    pub writing_threads: u64,
     /// Address spaces seen.
     pub spaces: u64,
     /// From the start of the recording to its end, or between the events that there are.

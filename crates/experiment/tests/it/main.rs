@@ -4,6 +4,7 @@
 
 mod comparable;
 mod endings;
+mod evidence;
 mod simulated;
 mod statistics;
 mod suites;

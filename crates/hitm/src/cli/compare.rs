@@ -60,6 +60,11 @@ pub(crate) struct CompareArgs {
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
 
+    /// Record one more run of each side with `hitm run`, after the pairs: which lines its threads fight over, before and
+    /// after. Where the pairs do not tell the sides apart, this may.
+    #[arg(long)]
+    pub evidence: bool,
+
     /// Compare a program with itself: what does this machine make of no difference?
     #[arg(long)]
     pub aa: bool,

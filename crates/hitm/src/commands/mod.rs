@@ -8,6 +8,7 @@ pub(crate) mod completions;
 pub(crate) mod demo;
 pub(crate) mod diff;
 pub(crate) mod doctor;
+mod evidence;
 mod found;
 mod interrupt;
 pub(crate) mod layout;

@@ -43,6 +43,7 @@ pub(crate) fn prove(args: ProveArgs) -> anyhow::Result<Exit> {
                 show,
                 command,
                 sampler: SamplerChoice::Auto,
+                no_report: false,
                 prove: true,
                 windows,
             };

@@ -27,6 +27,9 @@ pub(crate) fn run(args: &RunArgs, after: AfterWindows) -> anyhow::Result<Exit> {
     check_json(&args.show)?;
     check_rate(args.prove, args.record.rate)?;
     let (outcome, recording) = record(args, after)?;
+    if args.no_report {
+        return recorded(&outcome.reason, args);
+    }
     let mut report = analyse(&recording, &args.show, None)?;
     if let StopReason::WriteFailed(why) = &outcome.reason {
         output::say(&format!(
@@ -39,6 +42,17 @@ pub(crate) fn run(args: &RunArgs, after: AfterWindows) -> anyhow::Result<Exit> {
     let named = !(args.windows.threads.is_empty() && args.windows.progress.is_empty());
     let exit = shown.after(&outcome.reason);
     Ok(exit.proved(&outcome.proved, named, &report))
+}
+
+/// What is left to say where nobody wants a report.
+fn recorded(reason: &StopReason, args: &RunArgs) -> anyhow::Result<Exit> {
+    if let StopReason::WriteFailed(why) = reason {
+        anyhow::bail!(
+            "the recording {} stopped in the middle: {why} (make room, or choose another place: -o FILE)",
+            args.record.output.display()
+        );
+    }
+    Ok(Exit::Done)
 }
 
 fn record(args: &RunArgs, after: AfterWindows) -> anyhow::Result<(Outcome, RecordingFile)> {

@@ -30,14 +30,22 @@ pub(super) fn analyse(
     args: &ShowArgs,
     alive: Option<Pid>,
 ) -> anyhow::Result<Report> {
+    Ok(analyse_by(recording, &analysis_options(args), alive))
+}
+
+/// The same, by options of one's own.
+pub(super) fn analyse_by(
+    recording: &RecordingFile,
+    options: &Options,
+    alive: Option<Pid>,
+) -> Report {
     let files = Files::seen_by(alive);
-    let options = analysis_options(args);
     let mut progress = ProgressLine::analysing();
-    let mut report = hitm_analysis::analyse(recording, &files, &options);
+    let mut report = hitm_analysis::analyse(recording, &files, options);
     progress.clear();
     report.caveats.extend(recording.caveats());
     blame_no_sample_on_what_it_was(&mut report);
-    Ok(report)
+    report
 }
 
 /// How to analyse for what is to be shown.

@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::COMPARISON_JSON_VERSION;
+use super::evidence::Evidence;
 
 /// Two sides compared by running them in pairs.
 #[derive(Serialize, JsonSchema)]
@@ -71,6 +72,11 @@ struct Row {
     side_b: Side,
     /// The last commit that both sides have, where git can tell.
     merge_base: Option<String>,
+    /// What tells the sides apart, or that they are the same: `pairs` of runs, or the `mechanism`, where the pairs do not
+    /// and the recordings do; null if nothing does.
+    decided_by: Option<&'static str>,
+    /// What the lines do on both sides; null if that was not asked for.
+    evidence: Option<Evidence>,
 }
 
 /// What is said of a row.
@@ -248,6 +254,11 @@ impl From<&experiment::ComparedRow> for Row {
             side_a: Side::from(&row.a),
             side_b: Side::from(&row.b),
             merge_base: row.git.as_ref().map(|git| git.merge_base.clone()),
+            decided_by: row.decided_by().map(|by| match by {
+                experiment::DecidedBy::Pairs => "pairs",
+                experiment::DecidedBy::Mechanism => "mechanism",
+            }),
+            evidence: row.evidence.as_ref().map(Evidence::from),
         }
     }
 }

@@ -1,6 +1,8 @@
 //! Two sides compared by running them, for people and for programs.
 
 mod document;
+mod evidence;
+mod mechanism;
 mod notes;
 mod table;
 

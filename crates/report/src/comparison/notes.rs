@@ -2,6 +2,7 @@
 
 use hitm_experiment::{ComparedRow, Disturbed, Ended, Outcome, Pair, Row, Side, Unusable};
 
+use super::mechanism;
 use super::table::{signed, word};
 use crate::words::counted;
 
@@ -30,6 +31,9 @@ pub(super) fn of(row: &ComparedRow, rows: usize) -> Vec<String> {
     }
     if let Some(left) = left_behind(measured) {
         notes.push(left);
+    }
+    if let Some(evidence) = &row.evidence {
+        notes.extend(mechanism::notes(row, evidence));
     }
     notes
 }

@@ -2,8 +2,11 @@
 
 use std::io::{self, Write};
 
-use hitm_experiment::{Better, ComparedRow, Comparison, LogRatio, Metric, Outcome, Pair};
+use hitm_experiment::{
+    Better, ComparedRow, Comparison, DecidedBy, LogRatio, Metric, Outcome, Pair,
+};
 
+use super::mechanism::in_a_word;
 use super::notes;
 use crate::words::{count, counted};
 
@@ -40,6 +43,9 @@ pub fn comparison_table(comparison: &Comparison, out: &mut impl Write) -> io::Re
 }
 
 const COLUMNS: usize = 8;
+
+/// Markdown wants three dashes.
+const LEAST_WIDTH: usize = 3;
 
 const HEAD: [&str; COLUMNS] = [
     "row",
@@ -115,6 +121,11 @@ fn outcome(row: &ComparedRow) -> String {
         return "undecided".to_owned();
     };
     let mut text = word(verdict.outcome).to_owned();
+    if row.decided_by() == Some(DecidedBy::Mechanism)
+        && let Some(evidence) = &row.evidence
+    {
+        text.push_str(&format!("; mechanism: {}", in_a_word(&evidence.says)));
+    }
     if verdict.sigma_disjoint {
         text.push_str(" (σ-disjoint)");
     }
@@ -176,6 +187,7 @@ fn write_markdown(lines: &[[String; COLUMNS]], out: &mut impl Write) -> io::Resu
             .map(|line| line[column].width())
             .max()
             .unwrap_or(0)
+            .max(LEAST_WIDTH)
     };
     let widths: Vec<usize> = (0..COLUMNS).map(width).collect();
     for (at, line) in table.iter().enumerate() {
@@ -185,7 +197,7 @@ fn write_markdown(lines: &[[String; COLUMNS]], out: &mut impl Write) -> io::Resu
         writeln!(out, "|")?;
         if at == 0 {
             for width in &widths {
-                write!(out, "| {} ", "-".repeat((*width).max(3)))?;
+                write!(out, "| {} ", "-".repeat(*width))?;
             }
             writeln!(out, "|")?;
         }

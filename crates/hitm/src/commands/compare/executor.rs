@@ -9,7 +9,9 @@ use hitm_collect::trial::{Command, Run, Service, TrialError, run};
 use hitm_experiment::{
     CommandSpec, Executor, Health, Measured, Metric, Purpose, RowSpec, Seconds, Side, Trial,
 };
-use hitm_model::{ExitStatus, Nanos};
+use hitm_model::{ExitStatus, Nanos, Report};
+
+use super::super::evidence::{Recorded, evidence, what_hitm_said};
 
 /// How long a server may take until it is ready.
 const READY_WITHIN: Duration = Duration::from_secs(30);
@@ -76,8 +78,40 @@ impl Executor for Processes<'_> {
 }
 
 impl Processes<'_> {
+    /// Records a run of a side: its server, if it has one, while the client runs.
+    pub(super) fn record(&self, side: Side) -> Result<Report, String> {
+        let spec = self.row.side(side);
+        let Some(server) = &spec.server else {
+            return evidence(&command(spec, &spec.words), self.timeout, self.stop)
+                .map_err(|error| format!("{error:#}"));
+        };
+        let recorded = Recorded::new().map_err(|error| format!("{error:#}"))?;
+        let words: Vec<OsString> = server.iter().map(OsString::from).collect();
+        let recording = Command {
+            words: recorded.words(&words, None),
+            ..command(spec, server)
+        };
+        let mut server = self.serve_by(spec, &recording)?;
+        let client = run(
+            &command(spec, &spec.words),
+            Some(self.timeout),
+            Some(&server),
+            self.stop,
+        );
+        let alive = server.attend(Nanos(0));
+        let (_, stderr) = server.end();
+        alive.map_err(|_| what_hitm_said(&stderr))?;
+        succeeded(&client.map_err(|error| said(&error))?)?;
+        recorded.report().map_err(|error| format!("{error:#}"))
+    }
+
     /// Starts a side's server and waits until it is ready.
     fn serve(&self, spec: &CommandSpec, words: &[String]) -> Result<Service, String> {
+        self.serve_by(spec, &command(spec, words))
+    }
+
+    /// The same by a command that starts it.
+    fn serve_by(&self, spec: &CommandSpec, by: &Command) -> Result<Service, String> {
         // A server of somebody else on the same port would answer, and be measured.
         if let Some(ready) = &spec.ready
             && self.is_ready(spec, ready)?
@@ -87,7 +121,7 @@ impl Processes<'_> {
                 hitm_model::shell_command(ready)
             ));
         }
-        let mut server = Service::start(&command(spec, words)).map_err(|error| said(&error))?;
+        let mut server = Service::start(by).map_err(|error| said(&error))?;
         let Some(ready) = &spec.ready else {
             return Ok(server);
         };

@@ -12,8 +12,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::Context as _;
 use hitm_collect::trial::adopt_orphans;
 use hitm_experiment::{
-    ComparedRow, Comparison, Ended, Outcome, Row, RowSpec, Seconds, Side, Suite, conclude,
-    refusals, run,
+    ComparedRow, Comparison, Ended, Evidence, Outcome, Refusal, Row, RowSpec, Seconds, Side, Suite,
+    conclude, refusals, run,
 };
 use hitm_report::{comparison_json, comparison_table};
 
@@ -79,6 +79,7 @@ fn one(
         row: None,
         again: None,
         verdict: None,
+        evidence: None,
     };
     if compared.is_refused() {
         return Ok((compared, Seconds(0.0)));
@@ -99,8 +100,47 @@ fn one(
         output::say(&format!("hitm: {}: {why}; it is run once more", row.name));
         compared.again = Some(measure(&mut processes, 1));
     }
+    let measured = !matches!(first.ended, Ended::Failed { .. } | Ended::Unusable(_));
     compared.row = Some(first);
+    if args.evidence && measured && !stop.load(Ordering::Relaxed) {
+        compared.evidence = Some(mechanism(&mut processes, &compared.name));
+        refuse_few_writers(&mut compared);
+    }
     Ok((compared, hitm_experiment::Executor::spent(&processes)))
+}
+
+/// One recording of each side, after all that is timed.
+fn mechanism(processes: &mut Processes<'_>, row: &str) -> Evidence {
+    let [a, b] = [Side::A, Side::B].map(|side| {
+        output::say(&format!(
+            "hitm: {row}: recording {} under hitm run",
+            match side {
+                Side::A => "A",
+                Side::B => "B",
+            }
+        ));
+        processes.record(side)
+    });
+    Evidence::of(
+        a.as_ref().map_err(Clone::clone),
+        b.as_ref().map_err(Clone::clone),
+    )
+}
+
+/// Only now it is known what the threads do.
+fn refuse_few_writers(row: &mut ComparedRow) {
+    let Some((side, recording)) = row.evidence.as_ref().and_then(Evidence::too_few_writers) else {
+        return;
+    };
+    let refusal = Refusal::FewWriters {
+        side: match side {
+            Side::A => row.a.name.clone(),
+            Side::B => row.b.name.clone(),
+        },
+        writers: recording.writing_threads,
+        threads: recording.threads,
+    };
+    row.refusals.push(refusal);
 }
 
 /// All rows together, because the more there are, the more one of them seems to differ by chance.
@@ -133,14 +173,14 @@ fn show(comparison: &Comparison, args: &CompareArgs) -> anyhow::Result<()> {
 }
 
 fn exit(comparison: &Comparison, fail_on: CompareFailOn, interrupted: bool) -> Exit {
-    let outcome = |row: &ComparedRow| row.verdict.as_ref().map(|verdict| verdict.outcome);
     let regressed = comparison
         .rows
         .iter()
-        .any(|row| outcome(row) == Some(Outcome::Regressed));
+        .any(|row| row.outcome() == Some(Outcome::Regressed));
     // A row without a result is no success: a script must notice that nothing was compared.
     let failed = |row: &ComparedRow| match &row.row {
         None => true,
+        Some(_) if row.is_refused() => true,
         Some(row) => matches!(
             row.ended,
             Ended::Failed { .. } | Ended::Unusable(_) | Ended::NoLook
