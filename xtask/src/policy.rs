@@ -10,7 +10,7 @@ use crate::tools::{cargo, check, target_dir};
 
 const POLICY: &str = "crates/doradd-workloads/hitm.toml";
 /// What `hitm check` must say of the build with the feature.
-const VIOLATION: &str = "Progress.spawned and Progress.any_poisoned share a line";
+const VIOLATION: &str = "Progress.spawned and Progress.signals share a line";
 
 /// Checks both builds.
 pub(crate) fn policy() -> Result<()> {

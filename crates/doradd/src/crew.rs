@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use crate::bell::Bell;
 use crate::line::{Line, assert_apart};
 use crate::ring::{Batches, Ring};
-use crate::sync::{AtomicBool, AtomicU64, AtomicUsize, Mutex, Ordering, lock, spin_loop};
+use crate::sync::{AtomicU64, AtomicUsize, Mutex, Ordering, lock, spin_loop};
 
 /// How often in a row a worker follows what it freed before it looks at older work: a long chain of conflicts keeps its
 /// data in one core's cache, but must not starve the others.
@@ -33,6 +33,10 @@ pub(crate) trait Engine: Sync {
     /// waits for another, and whoever runs that one has it now.
     fn run(&self, worker: &mut Self::Worker, id: u32, hand: &mut Hand<'_>) -> bool;
 
+    /// Whether no work will come any more: all that was submitted has been executed. Workers without work ask again and
+    /// again, and return then.
+    fn is_over(&self) -> bool;
+
     /// The worker found nothing to do.
     fn idle(&self, worker: &mut Self::Worker);
 
@@ -50,8 +54,6 @@ pub(crate) trait Engine: Sync {
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Crew {
-    /// Set once, when all work is done.
-    stop: Line<AtomicBool>,
     /// Ids in `overflow`; workers look at it when the rings are empty.
     overflowed: Line<AtomicUsize>,
     inboxes: Box<[Ring]>,
@@ -61,7 +63,7 @@ pub(crate) struct Crew {
     work: Bell,
 }
 
-assert_apart!(Crew: stop, overflowed);
+assert_apart!(Crew: overflowed);
 
 /// What one worker counts; only it writes.
 #[derive(Debug)]
@@ -83,7 +85,6 @@ impl Crew {
     pub(crate) fn new(workers: usize, inboxes: usize, room: usize, batches: Batches) -> Self {
         let rings = |n, batches| (0..n).map(|_| Ring::new(room, batches)).collect();
         Self {
-            stop: Line::new(AtomicBool::new(false)),
             overflowed: Line::new(AtomicUsize::new(0)),
             inboxes: rings(inboxes, batches),
             locals: rings(workers, Batches::Published),
@@ -141,9 +142,8 @@ impl Crew {
         self.work.ring();
     }
 
-    /// Lets workers return once they find nothing. All submitted work must have been executed.
-    pub(crate) fn stop(&self) {
-        self.stop.store(true, Ordering::Release);
+    /// Wakes all workers, to see that [`Engine::is_over`].
+    pub(crate) fn call_all(&self) {
         self.work.ring_all();
     }
 
@@ -210,21 +210,21 @@ impl Crew {
         any(&self.inboxes) || any(&self.locals) || self.overflowed.load(Ordering::Acquire) > 0
     }
 
-    /// A worker's life: until [`Crew::stop`] and nothing is left.
+    /// A worker's life: until [`Engine::is_over`] and nothing is left.
     pub(crate) fn work<E: Engine>(&self, engine: &E, worker: &mut E::Worker, me: usize) {
         let mut turns = Turns::default();
         loop {
             if self.step(engine, worker, me, &mut turns) {
                 continue;
             }
-            if self.is_soon_more() {
+            if self.is_soon_more(engine) {
                 continue;
             }
             engine.idle(worker);
-            let mut stopped = false;
+            let mut over = false;
             let slept = self.work.wait(|| {
-                stopped = self.stop.load(Ordering::Acquire);
-                stopped || self.has_work()
+                over = engine.is_over();
+                over || self.has_work()
             });
             if slept {
                 if self.has_work() {
@@ -233,7 +233,7 @@ impl Crew {
                 }
                 bump(&self.counts[me].parked, 1, Ordering::Relaxed);
             }
-            if stopped && !self.has_work() {
+            if over && !self.has_work() {
                 return;
             }
         }
@@ -243,8 +243,11 @@ impl Crew {
     ///
     /// A worker that is faster than who feeds it would otherwise take ids one by one, and each time the lines that they come
     /// by; a moment later there are some, whose lines come at the same time.
-    fn is_soon_more(&self) -> bool {
+    fn is_soon_more<E: Engine>(&self, engine: &E) -> bool {
         for _ in 0..LOOKS {
+            if engine.is_over() {
+                return false;
+            }
             for _ in 0..MOMENT {
                 spin_loop();
             }

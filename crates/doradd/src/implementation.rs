@@ -106,16 +106,16 @@
 //! | a lane's lock and free chain | the submitters of that lane | per request |
 //! | a worker's counters | that worker | per request |
 //! | the slab's free chain | workers, submitters | per 32 requests |
-//! | `crew.stop`, `bell.sleepers` | at the end; who falls asleep | seldom: polled, so they stand alone |
+//! | `bell.sleepers`, `when`'s `over` | who falls asleep; at the end | seldom: polled, so they stand alone |
 //! | `progress.spawned` | the joining thread | per transaction |
-//! | `progress.any_poisoned` | who poisons first | once: every worker reads it per transaction, so it stands alone |
+//! | `progress.signals` | who poisons first; at the end | twice: workers read it per transaction, and poll it while they have none, so it stands alone |
 //! | a stage's cursor | that stage | per batch |
 //! | tails, chains of readers | the joining thread | per row named; workers read only chains that are too long |
 //! | a transaction's record | the stages, its worker, and who joins or leaves its list | the hand-over itself |
 //! | a record | its submitter, then its worker | twice per request: the hand-over itself |
 //! | an object's header with the beginning of its value | who submits for it, who holds it | per request: the hand-over itself |
 //!
-//! The feature `story1-false-sharing` puts `progress.spawned` and `progress.any_poisoned` on one line, as two globals of the
+//! The feature `story1-false-sharing` puts `progress.spawned` and `progress.signals` on one line, as two globals of the
 //! system this crate follows once were: the lab for tools that look for such lines.
 //!
 //! Fields that one thread writes often are `Line`s, and `assert_apart!` fails to compile when two come within 128 bytes.
@@ -145,4 +145,4 @@
 //! # The end
 //!
 //! Draining compares what has ended, read first, with what was submitted, read second: equal means that at the moment
-//! between nothing was in flight. Workers ring when they run out of work. The stop flag is set only after that.
+//! between nothing was in flight. Workers ring when they run out of work. That it is over they are told only after that.

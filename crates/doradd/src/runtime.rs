@@ -275,7 +275,7 @@ impl Runtime {
     }
 
     fn end(&mut self) {
-        self.when.crew.stop();
+        self.when.end();
         for thread in self.threads.drain(..) {
             // Bodies' panics are caught; a worker that panics has met a bug of ours, which its message tells.
             let _ = thread.join();
@@ -294,7 +294,7 @@ impl Drop for Runtime {
             let threads = std::mem::take(&mut self.threads);
             let end = move || {
                 when.drain();
-                when.crew.stop();
+                when.end();
                 for thread in threads {
                     let _ = thread.join();
                 }

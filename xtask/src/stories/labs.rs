@@ -75,11 +75,11 @@ pub(super) fn story1_in_doradd(session: &Session<'_>) -> Result<Vec<Case>> {
         })
     };
     Ok(vec![Case {
-        title: "a word that doradd's dispatcher writes and one that its workers read, for each transaction (`ycsb`)",
+        title: "a word that doradd's dispatcher writes for each transaction, and one that its workers read for each and poll (`ycsb`)",
         repair: "each on a line of its own",
         expected: Expected {
             verdict: "false-sharing",
-            names: &["spawned", "any_poisoned"],
+            names: &["spawned", "signals"],
         },
         slow: layout(slow),
         repaired: layout(repaired),

@@ -18,7 +18,7 @@ use crate::replay::run::HELPER;
 use crate::replay::spawn::Planner;
 use crate::replay::window::Window;
 use crate::ring::Ring;
-use crate::sync::{Ordering, SPINS, YIELDS, spin_loop, yield_now};
+use crate::sync::{SPINS, YIELDS, spin_loop, yield_now};
 
 /// Steps between naming rows and joining the graph.
 const LOOKAHEAD: u64 = 8;
@@ -82,8 +82,7 @@ impl<'s, 'a, A: App> Spawner<'s, 'a, A> {
             self.crew.push(self.crew.inbox(self.inbox), id);
         }
         self.spawned += 1;
-        let progress = &self.executor.progress;
-        progress.spawned.store(self.spawned, Ordering::Relaxed);
+        self.executor.progress.add_spawned();
     }
 
     /// The ring of what is kept; workers without work take from it too.

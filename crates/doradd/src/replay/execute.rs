@@ -6,15 +6,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use crate::bell::Bell;
 use crate::crew::{Engine, Hand};
 use crate::line::prefetch;
-#[cfg(not(feature = "story1-false-sharing"))]
-use crate::line::{Line, assert_apart};
 use crate::panics::{OnPanic, message};
 use crate::replay::access::Acquired;
 use crate::replay::app::{App, Ctx, Sequence};
 use crate::replay::outcome::Replayed;
 use crate::replay::pace::Pace;
+use crate::replay::progress::Progress;
 use crate::replay::window::Window;
-use crate::sync::{AtomicBool, AtomicU64, Mutex, Ordering, lock};
+use crate::sync::{AtomicU64, Mutex, Ordering, lock};
 
 /// Panic messages that are kept: of the first in the log.
 const KEPT_PANICS: usize = 16;
@@ -34,26 +33,6 @@ pub(crate) struct Executor<'a, A: App> {
     pub(crate) progress: Progress,
     faults: Mutex<Faults>,
 }
-
-/// A word that the dispatcher writes for every transaction, and one that workers read for every transaction.
-///
-/// Each alone on its line, or together on one as in the story that this crate comes from, to have the lab that hitm finds.
-#[derive(Debug, Default)]
-#[repr(C, align(128))]
-pub(crate) struct Progress {
-    /// Transactions that are joined to the graph.
-    pub(crate) spawned: Apart<AtomicU64>,
-    /// Whether a row is poisoned at all.
-    any_poisoned: Apart<AtomicBool>,
-}
-
-#[cfg(not(feature = "story1-false-sharing"))]
-type Apart<T> = Line<T>;
-#[cfg(feature = "story1-false-sharing")]
-type Apart<T> = T;
-
-#[cfg(not(feature = "story1-false-sharing"))]
-assert_apart!(Progress: spawned, any_poisoned);
 
 /// Panics and what they left behind; touched only when something panics, or has.
 #[derive(Debug, Default)]
@@ -88,9 +67,7 @@ impl<'a, A: App> Executor<'a, A> {
     pub(crate) unsafe fn body(&self, id: u32) -> u64 {
         let (sequence, n, writes) = self.window.task(id);
         let rows = self.window.rows(id);
-        // Relaxed: a body that poisoned one of our rows released it before we acquired it.
-        let any_poisoned = self.progress.any_poisoned.load(Ordering::Relaxed);
-        if any_poisoned && self.refuses((0..n).map(|i| rows.get(i))) {
+        if self.progress.is_any_poisoned() && self.refuses((0..n).map(|i| rows.get(i))) {
             // SAFETY: as the caller promises.
             let _ = catch_unwind(AssertUnwindSafe(|| unsafe { self.window.drop_txn(id) }));
             return sequence;
@@ -134,7 +111,7 @@ impl<'a, A: App> Executor<'a, A> {
         }
         if self.poisons {
             faults.poisoned.extend(written.map(|row| row.addr()));
-            self.progress.any_poisoned.store(true, Ordering::Relaxed);
+            self.progress.set_poisoned();
         }
     }
 
@@ -215,6 +192,11 @@ impl<A: App> Engine for Executor<'_, A> {
         }
         pace.tick();
         true
+    }
+
+    #[inline]
+    fn is_over(&self) -> bool {
+        self.progress.is_over()
     }
 
     fn idle(&self, pace: &mut Pace) {

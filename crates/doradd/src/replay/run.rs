@@ -118,13 +118,14 @@ where
         config.max_in_flight,
         Batches::Published,
     );
-    let executor = Executor::new(app, window);
+    // On the heap, where tools can tell by the pointers to it whose words its threads meet at.
+    let executor = Box::new(Executor::new(app, window));
     let owner = std::ptr::from_ref(window).addr() as u64;
     let mut access = Access::new(owner, A::MAX_OBJECTS);
     let mut taken = 0;
     let stopped = scope(|scope| {
         for worker in 0..workers {
-            let (crew, executor) = (&crew, &executor);
+            let (crew, executor) = (&crew, &*executor);
             let processor = config.processor(worker);
             let run = move || {
                 pin_to(processor);
@@ -135,7 +136,8 @@ where
                 }
             };
             if let Err(error) = spawn_in(scope, format!("doradd-{worker}"), run) {
-                crew.stop();
+                executor.progress.end();
+                crew.call_all();
                 return Some(Stop::Fault(ReplayError::Thread(error.to_string())));
             }
         }
@@ -157,10 +159,11 @@ where
             stages.run(threads, log, &mut access, &mut taken)
         };
         finish(&executor, &crew);
-        crew.stop();
+        executor.progress.end();
+        crew.call_all();
         stopped
     });
-    let spawned = executor.progress.spawned.load(Ordering::Relaxed);
+    let spawned = executor.progress.spawned();
     for sequence in spawned..taken {
         #[expect(unsafe_code, reason = "requests that were taken and not executed")]
         // SAFETY: it is filled, not in the graph, and no thread is left.
@@ -172,7 +175,7 @@ where
     match stopped {
         Some(Stop::Panic(payload)) => resume_unwind(payload),
         Some(Stop::Fault(error)) => Err(error),
-        None => Ok(outcome(executor, &crew)),
+        None => Ok(outcome(*executor, &crew)),
     }
 }
 
@@ -181,7 +184,7 @@ pub(crate) const HELPER: Lookahead = Lookahead::Fixed(2);
 
 /// Waits until all transactions in the graph have ended, and runs those that the dispatcher has kept.
 fn finish<A: App>(executor: &Executor<'_, A>, crew: &Crew) {
-    let spawned = executor.progress.spawned.load(Ordering::Relaxed);
+    let spawned = executor.progress.spawned();
     let mut pace = Pace::new(HELPER);
     while crew.step_own(executor, &mut pace, crew.helper()) {}
     executor.wait_for(|| crew.executed() == spawned);

@@ -40,6 +40,8 @@ thread_local! {
 /// All that the workers and handles of one runtime share.
 #[derive(Debug)]
 pub(crate) struct When {
+    /// Set once, when all work is done; polled by workers without work.
+    over: Line<AtomicBool>,
     slab: Slab,
     pub(crate) crew: Crew,
     lanes: Box<[Line<Lane>]>,
@@ -139,6 +141,7 @@ impl When {
     pub(crate) fn new(workers: usize, max_in_flight: usize, on_panic: OnPanic) -> Self {
         let free = || UnsafeCell::new(NONE);
         Self {
+            over: Line::new(AtomicBool::new(false)),
             slab: Slab::new(max_in_flight),
             crew: Crew::new(workers, LANES, max_in_flight, Batches::Open),
             lanes: (0..LANES)
@@ -201,6 +204,12 @@ impl When {
             let executed = self.crew.executed();
             executed == self.submitted()
         });
+    }
+
+    /// Lets the workers return. Everything has ended, and nothing will be submitted.
+    pub(crate) fn end(&self) {
+        self.over.store(true, Ordering::Release);
+        self.crew.call_all();
     }
 
     /// Whether this thread runs a body of this runtime.
@@ -566,6 +575,10 @@ impl Engine for When {
 
     fn soon(&self, id: u32) {
         self.slab.get(id).prefetch();
+    }
+
+    fn is_over(&self) -> bool {
+        self.over.load(Ordering::Acquire)
     }
 
     fn idle(&self, worker: &mut Worker) {
