@@ -5,6 +5,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::differences::different_libraries;
+
 /// What is known of one side before it is run.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct SideFacts {
@@ -31,6 +33,21 @@ pub struct ProgramFacts {
     pub path: String,
     /// SHA-256 of its bytes, in hexadecimal digits.
     pub sha256: String,
+    /// The build-id that its linker gave it.
+    pub build_id: Option<String>,
+    /// The shared libraries that it is started with, as its loader finds them.
+    pub libraries: Vec<LibraryFacts>,
+}
+
+/// A shared library of a program.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct LibraryFacts {
+    /// What the program asks for.
+    pub name: String,
+    /// The file that it gets; `None` if there is none.
+    pub path: Option<String>,
+    /// SHA-256 of its bytes, if they could be read.
+    pub sha256: Option<String>,
     /// The build-id that its linker gave it.
     pub build_id: Option<String>,
 }
@@ -108,7 +125,7 @@ impl std::fmt::Display for Refusal {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::NothingToCompare => f.write_str(
-                "nothing to compare: both sides run the same file with the same arguments in the same environment",
+                "nothing to compare: both sides run the same file with the same libraries and arguments in the same environment",
             ),
             Self::MissingCommits { commits, missing, .. } => {
                 write!(f, "B lacks {missing} commits that A has: {}", commits.join("; "))?;
@@ -230,6 +247,7 @@ fn same(a: &SideFacts, b: &SideFacts) -> bool {
     let rest = |words: &[String]| words.get(1..).map(<[String]>::to_vec);
     !a.programs.is_empty()
         && hashes(a) == hashes(b)
+        && different_libraries(a, b).is_empty()
         && rest(&a.words) == rest(&b.words)
         && rest(&a.server) == rest(&b.server)
         && a.variables == b.variables
@@ -295,7 +313,9 @@ fn says(side: &SideFacts, number: &str) -> bool {
 fn different_arguments(a: &SideFacts, b: &SideFacts) -> Option<Refusal> {
     let differ = |a: &[String], b: &[String]| -> bool { a.get(1..) != b.get(1..) };
     let other_program = match (a.programs.first(), b.programs.first()) {
-        (Some(a), Some(b)) => a.sha256 != b.sha256,
+        (Some(one), Some(other)) => {
+            one.sha256 != other.sha256 || !different_libraries(a, b).is_empty()
+        }
         _ => false,
     };
     let only = |of: &SideFacts, not_of: &SideFacts| -> Vec<String> {

@@ -6,6 +6,7 @@ use crate::judge::{Better, Outcome};
 use crate::metric::Metric;
 use crate::row::Row;
 use crate::suite::Verdict;
+use crate::trial::Side;
 
 /// All rows of a comparison.
 #[derive(Clone, Debug)]
@@ -61,6 +62,15 @@ pub enum DecidedBy {
 }
 
 impl ComparedRow {
+    /// What is known of a side.
+    #[must_use]
+    pub fn facts(&self, side: Side) -> &SideFacts {
+        match side {
+            Side::A => &self.a,
+            Side::B => &self.b,
+        }
+    }
+
     /// Whether the sides are not comparable. Most refusals are known before anything runs; some only afterwards.
     #[must_use]
     pub fn is_refused(&self) -> bool {

@@ -8,6 +8,7 @@
 
 mod comparable;
 mod compared;
+mod differences;
 mod evidence;
 mod holm;
 mod judge;
@@ -21,8 +22,11 @@ mod suite;
 mod suite_file;
 mod trial;
 
-pub use comparable::{GitFacts, GitRelation, ProgramFacts, Refusal, SideFacts, refusals};
+pub use comparable::{
+    GitFacts, GitRelation, LibraryFacts, ProgramFacts, Refusal, SideFacts, refusals,
+};
 pub use compared::{ComparedRow, Comparison, DecidedBy};
+pub use differences::{Difference, different_libraries, different_variables};
 pub use evidence::{Evidence, Mechanism, Recording, SharedObjects, Sharing};
 pub use holm::holm;
 pub use judge::{Better, Estimate, Outcome, running_estimate};
@@ -32,4 +36,4 @@ pub use ratio::{LogRatio, Range};
 pub use row::{Ended, Executor, Floor, Observer, Plan, Purpose, Row, Unusable, run};
 pub use suite::{Suspicious, Verdict, conclude};
 pub use suite_file::{CommandSpec, RowSpec, Settings, Suite, SuiteError};
-pub use trial::{Disturbed, Health, Pair, Seconds, Side, Trial};
+pub use trial::{Busiest, Disturbed, Health, Pair, Seconds, Side, Trial};

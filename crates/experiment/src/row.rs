@@ -8,7 +8,7 @@ use crate::looks::{ERROR, Looks};
 use crate::order::Order;
 use crate::ratio::LogRatio;
 use crate::signed_rank::Walsh;
-use crate::trial::{Pair, Seconds, Side, Trial};
+use crate::trial::{Busiest, Pair, Seconds, Side, Trial};
 
 /// Runs the sides; the command line starts processes, tests simulate.
 pub trait Executor {
@@ -145,6 +145,9 @@ pub enum Unusable {
         value: f64,
     },
 }
+
+/// A thread that runs so much of the time does not wait for anybody.
+const AT_ITS_LIMIT: f64 = 0.95;
 
 /// Runs a row.
 pub fn run<E: Executor>(
@@ -315,6 +318,27 @@ impl<F> Row<F> {
     pub fn disturbed(&self) -> usize {
         let disturbed = |pair: &&Pair| !pair.disturbed().is_empty();
         self.pairs.iter().filter(disturbed).count()
+    }
+
+    /// The side whose client was at its limit while the server was not, and how busy both were, if there is one: medians of
+    /// the runs that count.
+    #[must_use]
+    pub fn saturated_client(&self) -> Option<(Side, Busiest)> {
+        let median = |mut values: Vec<f64>| -> Option<f64> {
+            values.sort_by(f64::total_cmp);
+            values.get(values.len() / 2).copied()
+        };
+        let of = |side: Side| -> Option<(Side, Busiest)> {
+            let counted = self.pairs.iter().filter(|pair| pair.disturbed().is_empty());
+            let seen: Vec<Busiest> = counted
+                .filter_map(|pair| pair.trial(side).health.busiest)
+                .collect();
+            let client = median(seen.iter().map(|both| both.client).collect())?;
+            let server = median(seen.iter().map(|both| both.server).collect())?;
+            let saturated = client >= AT_ITS_LIMIT && server < AT_ITS_LIMIT;
+            saturated.then_some((side, Busiest { client, server }))
+        };
+        of(Side::A).or_else(|| of(Side::B))
     }
 
     /// Steps between values that are larger than the floor.

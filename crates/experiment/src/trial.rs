@@ -60,6 +60,17 @@ pub struct Health {
     pub max_rss: u64,
     /// Processes that the run left behind.
     pub left_behind: usize,
+    /// How busy it and its server were, if it has one.
+    pub busiest: Option<Busiest>,
+}
+
+/// The part of the time that the busiest thread ran, from 0 to 1.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Busiest {
+    /// Of the command's threads.
+    pub client: f64,
+    /// Of its server's.
+    pub server: f64,
 }
 
 /// Why a run does not count.
@@ -123,6 +134,15 @@ pub struct Pair {
 }
 
 impl Pair {
+    /// The run of a side.
+    #[must_use]
+    pub fn trial(&self, side: Side) -> &Trial {
+        match side {
+            Side::A => &self.a,
+            Side::B => &self.b,
+        }
+    }
+
     /// What disturbed either run.
     #[must_use]
     pub fn disturbed(&self) -> Vec<Disturbed> {

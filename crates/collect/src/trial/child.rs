@@ -94,6 +94,11 @@ impl Started {
         })
     }
 
+    /// Its number, and that of its group.
+    pub(super) fn pid(&self) -> Pid {
+        Pid(self.pid.as_raw().cast_unsigned())
+    }
+
     /// Takes what it writes, until it has ended or so much time is over; whether it has ended.
     pub(super) fn has_ended(&mut self, within: Nanos) -> Result<bool, TrialError> {
         let within = if self.pidfd.is_some() {
@@ -198,7 +203,7 @@ impl Service {
     /// Its number.
     #[must_use]
     pub fn pid(&self) -> Pid {
-        Pid(self.0.pid.as_raw().cast_unsigned())
+        self.0.pid()
     }
 
     /// Processor time that it used so far, with the children that it waited for (proc(5), `/proc/PID/stat`).

@@ -12,6 +12,7 @@
 //! - What others got is counted for the whole machine, in ticks of 10 ms: of a run under 0.2 s it says little.
 
 mod accounts;
+mod busiest;
 mod child;
 mod error;
 mod orphans;
@@ -25,6 +26,8 @@ use hitm_model::{ExitStatus, Nanos};
 
 use self::accounts::Machine;
 pub use self::accounts::Others;
+pub use self::busiest::Busiest;
+use self::busiest::Watch;
 use self::child::Started;
 pub use self::child::{Service, Usage};
 pub use self::error::TrialError;
@@ -52,6 +55,8 @@ pub struct Run {
     pub usage: Usage,
     /// What others used meanwhile.
     pub others: Others,
+    /// How busy it and the server beside it were, if there is one.
+    pub busiest: Option<Busiest>,
     /// How it ended.
     pub status: ExitStatus,
     /// What it wrote to its standard output.
@@ -78,10 +83,14 @@ pub fn run(
     let before = Machine::now();
     let began = clock::now();
     let mut started = Started::spawn(command)?;
+    let mut watch = beside.map(|server| Watch::begin(started.pid(), server.pid(), began));
     let deadline = timeout.map(|timeout| began.plus(timeout));
     let ended = loop {
         if started.has_ended(POLL)? {
             break clock::now();
+        }
+        if let Some(watch) = &mut watch {
+            watch.look(clock::now());
         }
         if stop.load(Ordering::Relaxed) {
             started.end();
@@ -103,6 +112,7 @@ pub fn run(
     Ok(Run {
         wall,
         usage,
+        busiest: watch.and_then(|watch| watch.seen()),
         others: before.others(&after, usage.cpu().plus(served)),
         status,
         stdout,

@@ -31,6 +31,12 @@ pub(super) fn alive_in_group(group: nix::unistd::Pid) -> usize {
     all().iter().filter(|stat| is_member(stat)).count()
 }
 
+/// Processes of a group, its leader too.
+pub(super) fn in_group(group: Pid) -> Vec<Pid> {
+    let of_group = all().into_iter().filter(|stat| stat.group == group.0);
+    of_group.map(|stat| stat.pid).collect()
+}
+
 /// Our children, those too that we were given.
 pub(super) fn children() -> Vec<Pid> {
     let us = std::process::id();

@@ -1,6 +1,9 @@
 //! What is refused before anything runs, and what is not.
 
-use hitm_experiment::{GitFacts, GitRelation, ProgramFacts, Refusal, SideFacts, refusals};
+use hitm_experiment::{
+    GitFacts, GitRelation, LibraryFacts, ProgramFacts, Refusal, SideFacts, different_libraries,
+    refusals,
+};
 
 fn side(name: &str, file: &str, command: &str) -> SideFacts {
     SideFacts {
@@ -10,6 +13,7 @@ fn side(name: &str, file: &str, command: &str) -> SideFacts {
             path: format!("/bin/{file}"),
             sha256: file.into(),
             build_id: None,
+            libraries: Vec::new(),
         }],
         ..SideFacts::default()
     }
@@ -30,7 +34,7 @@ fn check(row: &str, a: &str, b: &str, expected: &str) {
     assert_eq!(got.join("\n"), expected, "{row}: {a} against {b}");
 }
 
-const SAME: &str = "nothing to compare: both sides run the same file with the same arguments in the same environment";
+const SAME: &str = "nothing to compare: both sides run the same file with the same libraries and arguments in the same environment";
 
 #[test]
 fn the_same_file_with_the_same_arguments_is_nothing_to_compare() {
@@ -155,4 +159,52 @@ fn a_change_that_lacks_commits_of_its_base_is_refused_with_the_way_out() {
         ..relation(0)
     };
     assert_eq!(refusals(None, &a, &b, Some(&none), false), []);
+}
+
+/// `NAME=HASH` of each library.
+fn with_libraries(mut side: SideFacts, libraries: &[&str]) -> SideFacts {
+    side.programs[0].libraries = libraries
+        .iter()
+        .map(|text| {
+            let (name, hash) = text.split_once('=').expect("a name and a hash");
+            LibraryFacts {
+                name: name.into(),
+                path: Some(format!("/lib/{name}")),
+                sha256: Some(hash.into()),
+                build_id: None,
+            }
+        })
+        .collect();
+    side
+}
+
+#[test]
+fn the_same_program_with_other_libraries_is_another_one() {
+    let of =
+        |libraries: &[&str], command: &str| with_libraries(side("base", "x", command), libraries);
+    let a = of(&["libc=1", "libx=1"], "./p -n 4");
+    let b = of(&["libc=1", "libx=2"], "./p -n 4");
+    assert_eq!(refusals(None, &a, &b, None, false), []);
+    let names = |a: &SideFacts, b: &SideFacts| -> Vec<String> {
+        let differences = different_libraries(a, b);
+        differences
+            .into_iter()
+            .map(|library| library.name)
+            .collect()
+    };
+    assert_eq!(names(&a, &b), ["libx"]);
+    assert_eq!(names(&a, &of(&["libc=1"], "./p -n 4")), ["libx"]);
+    assert_eq!(names(&a, &a), [""; 0]);
+    // Libraries and arguments at once: which of the two made the difference?
+    let two = refusals(
+        None,
+        &a,
+        &of(&["libc=1", "libx=2"], "./p -n 8"),
+        None,
+        false,
+    );
+    assert!(
+        matches!(two[..], [Refusal::DifferentArguments { .. }]),
+        "{two:?}"
+    );
 }

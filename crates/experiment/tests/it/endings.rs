@@ -1,7 +1,7 @@
 //! How rows end: clear, out of time, disturbed, failed, unusable. What was measured is kept in every case.
 
 use hitm_experiment::{
-    Disturbed, Ended, Floor, LogRatio, Looks, Outcome, Plan, Purpose, Row, Seconds, Side,
+    Busiest, Disturbed, Ended, Floor, LogRatio, Looks, Outcome, Plan, Purpose, Row, Seconds, Side,
     Suspicious, Trial, Unusable, conclude, run,
 };
 
@@ -245,4 +245,22 @@ fn a_decided_row_that_is_odd_is_suspicious_and_must_be_confirmed() {
     let with = |again| conclude(&[(&changing, Some(again))])[0].outcome;
     assert_eq!(with(&confirmed), Outcome::Regressed);
     assert_eq!(with(&denied), UNKNOWN);
+}
+
+/// The client's busiest thread and the server's, of every run.
+fn busy(client: f64, server: f64) -> Option<Side> {
+    let mut machine = machine(3.0);
+    let mut row = run(plan(1, 1), &mut machine, &mut ());
+    for pair in &mut row.pairs {
+        pair.b.health.busiest = Some(Busiest { client, server });
+    }
+    row.saturated_client().map(|(side, _)| side)
+}
+
+#[test]
+fn a_client_at_its_limit_is_noticed_unless_the_server_is_too() {
+    assert_eq!(busy(0.99, 0.60), Some(Side::B));
+    assert_eq!(busy(0.99, 0.98), None);
+    assert_eq!(busy(0.60, 0.99), None);
+    assert_eq!(busy(0.60, 0.60), None);
 }

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use hitm_testkit::{Outcome, have_tool, skip};
+use hitm_testkit::{Layout, Outcome, fixture, have_tool, perf_available, quiet_machine, skip};
 use serde_json::Value;
 
 use crate::session::Session;
@@ -267,4 +267,176 @@ fn a_change_that_lacks_commits_of_its_base_is_refused() {
             "git rebase",
         ],
     );
+}
+
+/// One program, and two builds of a library that it loads.
+#[test]
+fn the_libraries_of_a_side_are_found_as_its_loader_finds_them() {
+    if !have_tool("gcc") {
+        skip!("no gcc");
+    }
+    let session = Session::new();
+    let gcc = |arguments: &[&str]| {
+        let done = Command::new("gcc")
+            .current_dir(session.path(""))
+            .args(arguments)
+            .output()
+            .unwrap();
+        assert!(done.status.success(), "{arguments:?}: {done:?}");
+    };
+    fs::write(
+        session.path("main.c"),
+        "int f(void); int main(void) { return f(); }",
+    )
+    .unwrap();
+    for (folder, body) in [
+        ("old", "return 0;"),
+        ("new", "int volatile x = 0; return x;"),
+    ] {
+        fs::create_dir(session.path(folder)).unwrap();
+        fs::write(session.path("f.c"), format!("int f(void) {{ {body} }}")).unwrap();
+        let library = format!("{folder}/libf.so");
+        gcc(&["-shared", "-fPIC", "-o", &library, "f.c"]);
+    }
+    gcc(&["-o", "prog", "main.c", "-Lold", "-lf"]);
+    let suite = |new: &str| {
+        let folder = |name: &str| session.path(name).display().to_string();
+        write(
+            &session,
+            "suite.toml",
+            &format!(
+                "pairs = 6\nnoise-pairs = 0\n[a]\nname='old'\nenv={{LD_LIBRARY_PATH='{}'}}\n[b]\nname='new'\nenv={{LD_LIBRARY_PATH='{}'}}\n[[row]]\nname='start'\ncommand='./prog'\n",
+                folder("old"),
+                folder(new)
+            ),
+        )
+    };
+    let file = suite("new");
+    let outcome = session.hitm(["compare", "--suite", &file, "--json=r.json"]);
+    let said = format!("{}{}", outcome.stdout, outcome.stderr);
+    assert!(!said.contains("refused"), "{said}");
+    for text in [
+        "library libf.so: A has",
+        "variable LD_LIBRARY_PATH: A sets it to",
+    ] {
+        assert!(said.contains(text), "no `{text}` in: {said}");
+    }
+    let document = session.json("r.json");
+    let libraries = |side: &str| -> Vec<Value> {
+        let program = &document["rows"][0][side]["programs"][0];
+        program["libraries"].as_array().unwrap().clone()
+    };
+    let find = |side: &str, name: &str| -> Value {
+        let mut named = libraries(side)
+            .into_iter()
+            .filter(|one| one["name"] == name);
+        named.next().unwrap()
+    };
+    let (old, new) = (find("side_a", "libf.so"), find("side_b", "libf.so"));
+    assert!(old["path"].as_str().unwrap().ends_with("old/libf.so"));
+    assert!(new["path"].as_str().unwrap().ends_with("new/libf.so"));
+    assert_ne!(old["sha256"], new["sha256"]);
+    assert_eq!(find("side_a", "libc.so.6"), find("side_b", "libc.so.6"));
+}
+
+/// A program of one thread has no line that two threads could fight over.
+#[test]
+fn evidence_needs_two_threads_that_write() {
+    if let Err(why) = perf_available() {
+        skip!("{why}");
+    }
+    let session = Session::new();
+    let spin = "sh -c 'i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done; : ";
+    let (a, b) = (format!("x={spin}1'"), format!("y={spin}2'"));
+    let outcome = session.hitm([
+        "compare",
+        "--evidence",
+        "--pairs",
+        "6",
+        "--noise-pairs",
+        "0",
+        "--a",
+        &a,
+        "--b",
+        &b,
+    ]);
+    let all = format!("{}{}", outcome.stdout, outcome.stderr);
+    assert_eq!(outcome.status.code(), Some(2), "{all}");
+    for text in [
+        "refused: x does not do",
+        "give it more threads",
+        "of 1 thread",
+    ] {
+        assert!(all.contains(text), "no `{text}` in: {all}");
+    }
+    let dir = session.path("");
+    assert_eq!(
+        fs::read_dir(dir).unwrap().count(),
+        0,
+        "no recording is left behind"
+    );
+}
+
+/// The faulty and the repaired layout of one source: the mechanism is seen, and never called a gain.
+#[test]
+fn evidence_shows_the_line_before_and_after() {
+    if let Err(why) = perf_available() {
+        skip!("{why}");
+    }
+    let _alone = quiet_machine().unwrap();
+    let fixture = fixture("per_thread_array");
+    let [faulty, repaired] = [Layout::Faulty, Layout::Repaired].map(|layout| {
+        let built = fixture.build(layout, None);
+        built.map(|built| built.program.display().to_string())
+    });
+    let (Ok(faulty), Ok(repaired)) = (faulty, repaired) else {
+        skip!("no compiler");
+    };
+    let session = Session::new();
+    for _ in 0..3 {
+        let outcome = session.hitm_for(
+            400,
+            [
+                "compare",
+                "--evidence",
+                "--pairs",
+                "6",
+                "--noise-pairs",
+                "0",
+                "--warm-up",
+                "0",
+                "--metric",
+                "rss",
+                "--json=r.json",
+                "--a",
+                &format!("faulty={faulty}"),
+                "--b",
+                &format!("repaired={repaired}"),
+            ],
+        );
+        let row = session.json("r.json")["rows"][0].clone();
+        let evidence = &row["evidence"];
+        assert_ne!(
+            row["outcome"], "improved",
+            "of memory nothing is gained: {outcome:?}"
+        );
+        assert!(
+            evidence["recording_a"]["samples"].as_u64().unwrap() > 0,
+            "{evidence}"
+        );
+        if evidence["says"] != "false-sharing-gone" {
+            continue;
+        }
+        assert_eq!(row["decided_by"], "mechanism");
+        let object = &evidence["objects"][0];
+        assert_eq!(object["a"]["writers_per_line"], 2, "{evidence}");
+        assert!(object["a"]["conflicts_disjoint"].as_u64().unwrap() > 0);
+        assert!(
+            outcome
+                .stdout
+                .contains("decided by: the mechanism, not the metric")
+        );
+        return;
+    }
+    skip!("this machine does not run two threads side by side");
 }

@@ -171,6 +171,10 @@ struct Trial {
     involuntary_switches: u64,
     /// The processors' mean frequency, where known.
     megahertz: Option<f64>,
+    /// The part of the time that the busiest thread of a server's client ran, from 0 to 1, where known.
+    busiest_client_thread: Option<f64>,
+    /// The same of the server.
+    busiest_server_thread: Option<f64>,
     /// Why it does not count; empty if it does.
     disturbed: Vec<&'static str>,
 }
@@ -210,6 +214,21 @@ struct Program {
     path: String,
     /// The hash of its bytes.
     sha256: String,
+    /// The build-id that its linker gave it.
+    build_id: Option<String>,
+    /// The shared libraries that it is started with, as its loader finds them.
+    libraries: Vec<Library>,
+}
+
+/// A shared library of a program.
+#[derive(Serialize, JsonSchema)]
+struct Library {
+    /// What the program asks for.
+    name: String,
+    /// The file that it gets; null if there is none.
+    path: Option<String>,
+    /// The hash of its bytes, if they could be read.
+    sha256: Option<String>,
     /// The build-id that its linker gave it.
     build_id: Option<String>,
 }
@@ -359,6 +378,8 @@ fn both(purpose: &'static str, number: usize, pair: &experiment::Pair) -> [Trial
             queued_seconds: seconds(health.queued),
             involuntary_switches: health.involuntary_switches,
             megahertz: health.megahertz,
+            busiest_client_thread: health.busiest.map(|busiest| busiest.client),
+            busiest_server_thread: health.busiest.map(|busiest| busiest.server),
             disturbed: health
                 .disturbed()
                 .into_iter()
@@ -396,10 +417,22 @@ impl From<&experiment::SideFacts> for Side {
                     path: program.path.clone(),
                     sha256: program.sha256.clone(),
                     build_id: program.build_id.clone(),
+                    libraries: program.libraries.iter().map(Library::from).collect(),
                 })
                 .collect(),
             commit: side.git.as_ref().map(|git| git.commit.clone()),
             dirty: side.git.as_ref().map(|git| git.dirty),
+        }
+    }
+}
+
+impl From<&experiment::LibraryFacts> for Library {
+    fn from(library: &experiment::LibraryFacts) -> Self {
+        Self {
+            name: library.name.clone(),
+            path: library.path.clone(),
+            sha256: library.sha256.clone(),
+            build_id: library.build_id.clone(),
         }
     }
 }

@@ -4,6 +4,7 @@ mod document;
 mod evidence;
 mod mechanism;
 mod notes;
+mod sides;
 mod table;
 
 use std::io::{self, Write};

@@ -3,12 +3,13 @@
 use hitm_experiment::{ComparedRow, Disturbed, Ended, Outcome, Pair, Row, Side, Unusable};
 
 use super::mechanism;
+use super::sides;
 use super::table::{signed, word};
 use crate::words::counted;
 
 /// The notes of a row of a comparison with so many rows.
 pub(super) fn of(row: &ComparedRow, rows: usize) -> Vec<String> {
-    let mut notes = Vec::new();
+    let mut notes = sides::notes(row);
     for refusal in &row.refusals {
         let what = if row.forced {
             "not comparable"

@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 use hitm_collect::trial::{Command, Run, Service, TrialError, run};
 use hitm_experiment::{
-    CommandSpec, Executor, Health, Measured, Metric, Purpose, RowSpec, Seconds, Side, Trial,
+    Busiest, CommandSpec, Executor, Health, Measured, Metric, Purpose, RowSpec, Seconds, Side,
+    Trial,
 };
 use hitm_model::{ExitStatus, Nanos, Report};
 
@@ -158,7 +159,8 @@ impl Processes<'_> {
     }
 }
 
-fn command(spec: &CommandSpec, words: &[String]) -> Command {
+/// A command as a side runs it.
+pub(super) fn command(spec: &CommandSpec, words: &[String]) -> Command {
     let os = |text: &String| OsString::from(text);
     Command {
         words: words.iter().map(os).collect(),
@@ -214,6 +216,10 @@ fn health(run: &Run) -> Health {
         megahertz: run.others.megahertz,
         max_rss: run.usage.max_rss,
         left_behind: run.left_behind,
+        busiest: run.busiest.map(|busiest| Busiest {
+            client: busiest.client,
+            server: busiest.server,
+        }),
     }
 }
 

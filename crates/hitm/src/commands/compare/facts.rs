@@ -1,17 +1,19 @@
 //! What is known of the sides before they run: files, repositories, the machine.
 
 use std::collections::HashMap;
-use std::fs::File;
-use std::io;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::Context as _;
 use hitm_binary::image::Image;
 use hitm_experiment::{
-    CommandSpec, GitFacts, GitRelation, ProgramFacts, RowSpec, Side, SideFacts, Suite,
+    CommandSpec, GitFacts, GitRelation, LibraryFacts, ProgramFacts, RowSpec, Side, SideFacts, Suite,
 };
 use sha2::{Digest as _, Sha256};
+
+use super::executor::command;
+use super::libraries;
 
 /// Commits whose subjects are shown.
 const SHOWN_COMMITS: &str = "10";
@@ -19,7 +21,16 @@ const SHOWN_COMMITS: &str = "10";
 /// Asks each file and repository once.
 #[derive(Debug, Default)]
 pub(super) struct Gatherer {
-    programs: HashMap<PathBuf, ProgramFacts>,
+    files: HashMap<PathBuf, FileFacts>,
+}
+
+/// What tells one file from another.
+#[derive(Clone, Debug)]
+struct FileFacts {
+    sha256: String,
+    build_id: Option<String>,
+    /// Who loads its libraries, if it has any.
+    loader: Option<OsString>,
 }
 
 impl Gatherer {
@@ -62,27 +73,55 @@ impl Gatherer {
         let Some(path) = words.first().and_then(|word| find(spec, word)) else {
             return Ok(None);
         };
-        if let Some(known) = self.programs.get(&path) {
-            return Ok(Some(known.clone()));
+        let facts = self.file(&path)?;
+        let found = facts.loader.as_ref().map_or_else(Vec::new, |loader| {
+            libraries::of(&path, loader, &command(spec, words))
+        });
+        let libraries = found
+            .into_iter()
+            .map(|(name, path)| self.library(name, path))
+            .collect();
+        Ok(Some(ProgramFacts {
+            path: path.display().to_string(),
+            sha256: facts.sha256,
+            build_id: facts.build_id,
+            libraries,
+        }))
+    }
+
+    /// Each file is read once.
+    fn file(&mut self, path: &Path) -> anyhow::Result<FileFacts> {
+        if let Some(known) = self.files.get(path) {
+            return Ok(known.clone());
         }
-        let cannot = || {
+        let bytes = std::fs::read(path).with_context(|| {
             format!(
                 "cannot read {} (is it a file that you may read?)",
                 path.display()
             )
-        };
-        let sha256 = sha256(&path).with_context(cannot)?;
-        let bytes = std::fs::read(&path).with_context(cannot)?;
-        let facts = ProgramFacts {
-            path: path.display().to_string(),
-            sha256,
+        })?;
+        let facts = FileFacts {
+            sha256: sha256(&bytes),
             build_id: Image::parse_any_machine(&bytes)
                 .ok()
                 .and_then(|image| image.build_id())
                 .map(|id| id.to_string()),
+            loader: libraries::loader(&bytes),
         };
-        self.programs.insert(path, facts.clone());
-        Ok(Some(facts))
+        self.files.insert(path.to_owned(), facts.clone());
+        Ok(facts)
+    }
+
+    /// A library that cannot be read is told from others by its place.
+    fn library(&mut self, name: String, path: Option<PathBuf>) -> LibraryFacts {
+        let path = path.map(|path| path.canonicalize().unwrap_or(path));
+        let facts = path.as_deref().and_then(|path| self.file(path).ok());
+        LibraryFacts {
+            name,
+            path: path.map(|path| path.display().to_string()),
+            sha256: facts.as_ref().map(|facts| facts.sha256.clone()),
+            build_id: facts.and_then(|facts| facts.build_id),
+        }
     }
 
     /// Which commits of A are missing in B; `None` where git cannot tell.
@@ -124,14 +163,11 @@ fn find(spec: &CommandSpec, word: &str) -> Option<PathBuf> {
     found.and_then(|path| path.canonicalize().ok())
 }
 
-fn sha256(path: &Path) -> io::Result<String> {
-    let mut hash = Sha256::new();
-    io::copy(&mut File::open(path)?, &mut hash)?;
-    Ok(hash
-        .finalize()
+fn sha256(bytes: &[u8]) -> String {
+    Sha256::digest(bytes)
         .iter()
         .map(|byte| format!("{byte:02x}"))
-        .collect())
+        .collect()
 }
 
 /// The state of the repository that a file lies in.

@@ -2,6 +2,7 @@
 
 mod executor;
 mod facts;
+mod libraries;
 mod progress;
 mod request;
 
@@ -100,6 +101,13 @@ fn one(
         output::say(&format!("hitm: {}: {why}; it is run once more", row.name));
         compared.again = Some(measure(&mut processes, 1));
     }
+    if let Some((side, busiest)) = first.saturated_client() {
+        compared.refusals.push(Refusal::SaturatedClient {
+            side: compared.facts(side).name.clone(),
+            client: busiest.client,
+            server: busiest.server,
+        });
+    }
     let measured = !matches!(first.ended, Ended::Failed { .. } | Ended::Unusable(_));
     compared.row = Some(first);
     if args.evidence && measured && !stop.load(Ordering::Relaxed) {
@@ -133,10 +141,7 @@ fn refuse_few_writers(row: &mut ComparedRow) {
         return;
     };
     let refusal = Refusal::FewWriters {
-        side: match side {
-            Side::A => row.a.name.clone(),
-            Side::B => row.b.name.clone(),
-        },
+        side: row.facts(side).name.clone(),
         writers: recording.writing_threads,
         threads: recording.threads,
     };
