@@ -38,7 +38,7 @@ enum Task {
     Shuttle,
     /// The published crates without their default features, and with all; and what they pack.
     Features,
-    /// The layout of doradd's programs is what their policy asks for, by `hitm check`.
+    /// The layout of doradd's programs is what their policy asks for, by `hitm check`, and nothing else is seen by `hitm run`.
     Policy,
     /// All tests, with nextest where it is installed.
     Test,

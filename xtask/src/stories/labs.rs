@@ -67,7 +67,7 @@ pub(super) fn story1_in_doradd(session: &Session<'_>) -> Result<Vec<Case>> {
         };
         Box::new(Program {
             path,
-            sampling: "--rate 10000",
+            sampling: "",
             look: options(4),
             prove: options(60),
             timed: options(1),
