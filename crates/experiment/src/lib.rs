@@ -6,10 +6,12 @@
 
 #![forbid(unsafe_code)]
 
+mod changes;
 mod comparable;
 mod compared;
 mod differences;
 mod evidence;
+mod history;
 mod holm;
 mod judge;
 mod looks;
@@ -22,12 +24,14 @@ mod suite;
 mod suite_file;
 mod trial;
 
+pub use changes::{Change, Detected, LEAST_POINTS, detect};
 pub use comparable::{
     GitFacts, GitRelation, LibraryFacts, ProgramFacts, Refusal, SideFacts, refusals,
 };
 pub use compared::{ComparedRow, Comparison, DecidedBy};
 pub use differences::{Difference, different_libraries, different_variables};
 pub use evidence::{Evidence, Mechanism, Recording, SharedObjects, Sharing};
+pub use history::{History, Measure, Point, Series, SeriesKey};
 pub use holm::holm;
 pub use judge::{Better, Estimate, Outcome, running_estimate};
 pub use looks::{ERROR, Look, Looks};

@@ -320,6 +320,15 @@ impl<F> Row<F> {
         self.pairs.iter().filter(disturbed).count()
     }
 
+    /// The median of a side's runs that count; `None` of none.
+    #[must_use]
+    pub fn median(&self, side: Side) -> Option<f64> {
+        let counted = self.pairs.iter().filter(|pair| pair.disturbed().is_empty());
+        let mut values: Vec<f64> = counted.map(|pair| pair.trial(side).value).collect();
+        values.sort_by(f64::total_cmp);
+        values.get(values.len() / 2).copied()
+    }
+
     /// The side whose client was at its limit while the server was not, and how busy both were, if there is one: medians of
     /// the runs that count.
     #[must_use]

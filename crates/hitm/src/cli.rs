@@ -1,6 +1,7 @@
 //! The flags. What they do is in `commands`.
 
 mod compare;
+mod history;
 
 use std::path::{Path, PathBuf};
 
@@ -9,6 +10,7 @@ use clap_complete::Shell;
 use hitm_report::FailOn;
 
 pub(crate) use self::compare::{BetterChoice, CompareArgs, CompareFailOn};
+pub(crate) use self::history::HistoryArgs;
 
 /// Finds the cache lines that threads of a native program fight over, says whether they have to, and what it
 /// costs at most.
@@ -51,6 +53,8 @@ pub(crate) enum Command {
     Check(CheckArgs),
     /// Run two commands in turn until it is clear which is better, or that neither is.
     Compare(CompareArgs),
+    /// Show what earlier comparisons said that were saved, and what changed over commits.
+    History(HistoryArgs),
     /// Tell what this machine can do, and what to type where it cannot.
     Doctor(DoctorArgs),
     /// Show it on a built-in example: per-thread counters on one line, and the repaired layout.

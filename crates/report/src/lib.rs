@@ -11,6 +11,7 @@ mod comparison;
 mod diff;
 mod error;
 mod gate;
+mod history;
 mod json;
 mod layout;
 mod measured;
@@ -29,6 +30,9 @@ pub use comparison::{
 pub use diff::{DIFF_JSON_VERSION, DiffTableOptions, diff_json, diff_json_schema, diff_table};
 pub use error::Error;
 pub use gate::{FailOn, LeastShare, cannot_judge, gate};
+pub use history::{
+    HISTORY_JSON_VERSION, HistoryTableOptions, history_json, history_json_schema, history_table,
+};
 pub use json::{JSON_VERSION, json, json_schema};
 pub use layout::{
     LAYOUT_JSON_VERSION, LayoutTableOptions, layout_json, layout_json_schema, layout_table,

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
+mod changes;
 mod comparable;
 mod endings;
 mod evidence;

@@ -47,7 +47,7 @@ impl Machine {
         }
     }
 
-    fn scatter(&mut self) -> f64 {
+    pub(crate) fn scatter(&mut self) -> f64 {
         let normal = self.random.normal();
         match self.noise {
             Noise::Normal => normal * self.cv,

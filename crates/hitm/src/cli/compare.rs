@@ -77,6 +77,11 @@ pub(crate) struct CompareArgs {
     #[arg(long, value_enum, value_name = "WHAT", default_value_t = CompareFailOn::Never)]
     pub fail_on: CompareFailOn,
 
+    /// Keep all outcomes and runs, for `hitm history`: in FILE, or without one in hitm/history.sqlite in $XDG_DATA_HOME, or
+    /// in ~/.local/share.
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true)]
+    pub save: Option<Option<PathBuf>>,
+
     #[command(flatten)]
     pub json: JsonArg,
 }

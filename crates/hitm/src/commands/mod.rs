@@ -10,6 +10,7 @@ pub(crate) mod diff;
 pub(crate) mod doctor;
 mod evidence;
 mod found;
+pub(crate) mod history;
 mod interrupt;
 pub(crate) mod layout;
 mod planner;
@@ -41,6 +42,7 @@ pub(crate) fn dispatch(command: Command) -> anyhow::Result<Exit> {
         Command::Diff(args) => diff::diff(&args),
         Command::Check(args) => check::check(&args),
         Command::Compare(args) => compare::compare(&args),
+        Command::History(args) => history::history(&args),
         Command::Doctor(args) => doctor::run(&doctor::DoctorOptions { quick: args.quick }),
         Command::Demo(DemoArgs {}) => demo::run(),
         Command::DemoWorkload(args) => demo::workload(&args.arguments),

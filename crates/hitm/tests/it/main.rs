@@ -8,6 +8,7 @@ mod check_rules;
 mod compare;
 mod gate;
 mod guardian;
+mod history;
 mod layout;
 mod live;
 mod odd_input;

@@ -44,6 +44,14 @@ impl Session {
             .args(arguments))
     }
 
+    /// Runs a shell command to its end, in the same place.
+    pub(crate) fn shell(&self, text: &str) -> Outcome {
+        run(Command::new("sh")
+            .current_dir(self.dir.path())
+            .env("NO_COLOR", "1")
+            .args(["-c", text]))
+    }
+
     fn command(&self) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_hitm"));
         command.current_dir(self.dir.path()).env("NO_COLOR", "1");

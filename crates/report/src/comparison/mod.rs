@@ -13,6 +13,7 @@ use hitm_experiment::Comparison;
 use schemars::generate::SchemaSettings;
 
 pub use table::comparison_table;
+pub(crate) use table::{number, signed};
 
 /// The version of the JSON document of an experiment. It grows when a value changes its meaning or goes.
 pub const COMPARISON_JSON_VERSION: u32 = 1;

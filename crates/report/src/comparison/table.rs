@@ -2,9 +2,7 @@
 
 use std::io::{self, Write};
 
-use hitm_experiment::{
-    Better, ComparedRow, Comparison, DecidedBy, LogRatio, Metric, Outcome, Pair,
-};
+use hitm_experiment::{Better, ComparedRow, Comparison, DecidedBy, LogRatio, Outcome, Pair};
 
 use super::mechanism::in_a_word;
 use super::notes;
@@ -97,7 +95,7 @@ fn line(row: &ComparedRow) -> [String; COLUMNS] {
         values.sort_by(f64::total_cmp);
         values
             .get(values.len() / 2)
-            .map_or_else(nothing, |value| number(&row.metric, *value))
+            .map_or_else(nothing, |value| number(row.metric.unit(), *value))
     };
     cells[2] = median(|pair| pair.a.value);
     cells[3] = median(|pair| pair.b.value);
@@ -145,7 +143,7 @@ pub(super) fn word(outcome: Outcome) -> &'static str {
 }
 
 /// `+2.1 %`.
-pub(super) fn signed(ratio: LogRatio) -> String {
+pub(crate) fn signed(ratio: LogRatio) -> String {
     let percent = ratio.percent();
     if percent.is_infinite() || ratio.ln().is_infinite() {
         return "unknown".to_owned();
@@ -155,8 +153,8 @@ pub(super) fn signed(ratio: LogRatio) -> String {
 }
 
 /// A value of a metric with its unit.
-fn number(metric: &Metric, value: f64) -> String {
-    if metric.unit() == "s" && value < 1.0 {
+pub(crate) fn number(unit: &str, value: f64) -> String {
+    if unit == "s" && value < 1.0 {
         return format!("{:.1} ms", value * 1000.0);
     }
     let text = match value.abs() {
@@ -165,7 +163,7 @@ fn number(metric: &Metric, value: f64) -> String {
         size if size >= 1.0 => format!("{value:.3}"),
         _ => format!("{value:.3e}"),
     };
-    match metric.unit() {
+    match unit {
         "" => text,
         unit => format!("{text} {unit}"),
     }

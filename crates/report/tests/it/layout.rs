@@ -10,8 +10,8 @@ use hitm_model::{
 };
 use hitm_report::{
     DIFF_JSON_VERSION, DiffTableOptions, LAYOUT_JSON_VERSION, LayoutTableOptions,
-    comparison_json_schema, diff_json, diff_json_schema, diff_table, layout_json,
-    layout_json_schema, layout_table, type_summary,
+    comparison_json_schema, diff_json, diff_json_schema, diff_table, history_json_schema,
+    layout_json, layout_json_schema, layout_table, type_summary,
 };
 use serde_json::Value;
 
@@ -350,6 +350,7 @@ fn the_schema_files_are_in_step() {
         ("layout.schema.json", layout_json_schema()),
         ("diff.schema.json", diff_json_schema()),
         ("compare.schema.json", comparison_json_schema()),
+        ("history.schema.json", history_json_schema()),
     ] {
         let docs = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs");
         let path = docs.join(name);

@@ -22,6 +22,7 @@ use self::executor::Processes;
 use self::facts::Gatherer;
 use self::progress::PairsLine;
 use super::found::{self, To};
+use super::history::Store;
 use super::interrupt;
 use crate::cli::{CompareArgs, CompareFailOn};
 use crate::exit_codes::Exit;
@@ -30,6 +31,11 @@ use crate::output;
 /// Compares two sides, row by row.
 pub(crate) fn compare(args: &CompareArgs) -> anyhow::Result<Exit> {
     let suite = request::suite(args)?;
+    // That there is no place to save is to be known before the time is spent.
+    let saved = args.save.as_ref();
+    let mut store = saved
+        .map(|path| Store::open_or_make(path.as_deref()))
+        .transpose()?;
     let stop = interrupt::flag()?;
     adopt_orphans()?;
     let mut gatherer = Gatherer::default();
@@ -47,6 +53,13 @@ pub(crate) fn compare(args: &CompareArgs) -> anyhow::Result<Exit> {
     }
     let comparison = concluded(&suite, rows, args);
     show(&comparison, args)?;
+    if let Some(store) = &mut store {
+        store.save(&comparison)?;
+        output::say(&format!(
+            "hitm: saved in {} (hitm history shows it)",
+            store.path().display()
+        ));
+    }
     Ok(exit(
         &comparison,
         args.fail_on,
