@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::Result;
 use clap::{Parser, Subcommand, ValueEnum};
 
-use crate::{bench, checks, corpus, lab, nightly, policy, stories};
+use crate::{bench, checks, corpus, experiments, lab, nightly, policy, stories};
 
 /// Every CI job of hitm as a command.
 #[derive(Parser)]
@@ -94,6 +94,24 @@ enum Task {
         /// Of doradd, the memory at points of a log of a hundred million transactions, and nothing else.
         #[arg(long)]
         memory: bool,
+    },
+    /// Runs `hitm compare` where the truth is known, and says whether it told it: a program against itself, a faulty layout
+    /// against the repaired one. Needs an idle machine; exit code 1 if anything was wrong, or not measured.
+    Experiments {
+        /// What is compared.
+        what: experiments::What,
+        /// The corpus: a folder with a truth.tsv and a Makefile; it is copied, not written to.
+        #[arg(required_if_eq("what", "corpus"))]
+        dir: Option<PathBuf>,
+        /// How often all of it is repeated.
+        #[arg(long, default_value_t = 1)]
+        repeats: u32,
+        /// Only rows with this in their name.
+        #[arg(long)]
+        only: Option<String>,
+        /// This hitm instead of the one of this tree.
+        #[arg(long, value_name = "FILE")]
+        hitm: Option<PathBuf>,
     },
     /// Builds a lab and prints how to run it, or runs it.
     Lab {
@@ -206,6 +224,19 @@ pub(crate) fn run() -> Result<ExitCode> {
             Bench::Counters => bench::counters(runs),
         }
         .map(done),
+        Task::Experiments {
+            what,
+            dir,
+            repeats,
+            only,
+            hitm,
+        } => experiments::run(&experiments::Options {
+            what,
+            dir,
+            repeats,
+            only,
+            hitm,
+        }),
         Task::Lab { lab, run, seconds } => lab::run(lab, run, seconds).map(done),
         Task::Stories { only, runs, hitm } => stories::run(&stories::Options { only, runs, hitm }),
     }

@@ -11,6 +11,7 @@ mod bench;
 mod checks;
 mod cli;
 mod corpus;
+mod experiments;
 mod lab;
 mod nightly;
 mod pairs;

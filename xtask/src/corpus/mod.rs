@@ -73,6 +73,37 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     })
 }
 
+/// A program in both layouts, for who compares them in a way of his own.
+pub(crate) struct Layouts {
+    /// Its name below bin/.
+    pub(crate) id: String,
+    /// Where it lies.
+    pub(crate) folder: PathBuf,
+    /// Iterations that take the packed layout the wanted time.
+    pub(crate) iterations: u64,
+    /// Whether the repaired layout takes false sharing away.
+    pub(crate) is_faulty: bool,
+}
+
+/// Builds the programs of a folder.
+pub(crate) fn layouts(dir: &Path, time: Duration) -> Result<Vec<Layouts>> {
+    let work = work_folder(dir)?;
+    copy::refresh(dir, &work).with_context(|| format!("cannot copy {}", dir.display()))?;
+    build(&work)?;
+    programs(&work, None)?
+        .iter()
+        .map(|program| {
+            let [packed, fixed] = program.cases();
+            Ok(Layouts {
+                id: program.id.clone(),
+                folder: work.clone(),
+                iterations: scale::iterations(&work, &packed, time)?,
+                is_faulty: packed.verdict != fixed.verdict,
+            })
+        })
+        .collect()
+}
+
 /// Builds hitm and the programs.
 fn prepare(options: &Options) -> Result<(Session, Vec<Program>)> {
     let given = options.hitm.as_ref();

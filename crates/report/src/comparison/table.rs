@@ -161,6 +161,7 @@ pub(crate) fn number(unit: &str, value: f64) -> String {
         size if size >= 10_000.0 => count(value.round() as u64),
         size if size >= 100.0 => format!("{value:.0}"),
         size if size >= 1.0 => format!("{value:.3}"),
+        size if size >= 0.01 => format!("{value:.4}"),
         _ => format!("{value:.3e}"),
     };
     match unit {
