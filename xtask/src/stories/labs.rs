@@ -26,7 +26,6 @@ pub(super) fn story1() -> Result<Vec<Case>> {
     let layout = |fixed: &str| {
         Box::new(Program {
             path: program.clone(),
-            sampling: "",
             look: format!("--seconds 2 {fixed}"),
             prove: format!("--seconds 60 {fixed}"),
             timed: format!("--seconds 1 {fixed}"),
@@ -67,7 +66,6 @@ pub(super) fn story1_in_doradd(session: &Session<'_>) -> Result<Vec<Case>> {
         };
         Box::new(Program {
             path,
-            sampling: "",
             look: options(4),
             prove: options(60),
             timed: options(1),
@@ -112,7 +110,6 @@ pub(super) fn story2() -> Result<Vec<Case>> {
         let common = format!("--threads {threads} --runs 1 --layout {layout} --op {op}");
         Box::new(Program {
             path: program.to_owned(),
-            sampling: "",
             look: format!("{common} --total {total}"),
             prove: format!("{common} --total 1e12"),
             timed: format!("{common} --total {total} --json"),

@@ -17,8 +17,6 @@ const SIDE_BY_SIDE_CPUS: f64 = 1.85;
 /// A program and its options.
 pub(super) struct Program {
     pub(super) path: PathBuf,
-    /// Options of `hitm run`, for what is touched too seldom for the usual rate.
-    pub(super) sampling: &'static str,
     /// Under `hitm run`.
     pub(super) look: String,
     /// Under `hitm prove`, which ends it.
@@ -41,11 +39,11 @@ pub(super) enum Meter {
 
 impl Layout for Program {
     fn look(&self, session: &Session<'_>) -> Result<Value> {
-        self.under(session, "run", self.sampling, &self.look)
+        self.under(session, "run", &self.look)
     }
 
     fn prove(&self, session: &Session<'_>) -> Result<Value> {
-        self.under(session, "prove", "", &self.prove)
+        self.under(session, "prove", &self.prove)
     }
 
     fn time(&self, session: &Session<'_>) -> Result<Run> {
@@ -68,16 +66,9 @@ impl Layout for Program {
 }
 
 impl Program {
-    fn under(
-        &self,
-        session: &Session<'_>,
-        subcommand: &str,
-        sampling: &str,
-        options: &str,
-    ) -> Result<Value> {
+    fn under(&self, session: &Session<'_>, subcommand: &str, options: &str) -> Result<Value> {
         session.hitm(subcommand, |command| {
             command
-                .args(sampling.split_whitespace())
                 .arg("--")
                 .arg(&self.path)
                 .args(options.split_whitespace());
