@@ -7,7 +7,7 @@
 
 use std::collections::VecDeque;
 
-use crate::bell::Bell;
+use crate::bell::{Bell, Patience};
 use crate::line::{Line, assert_apart};
 use crate::ring::{Batches, Ring};
 use crate::sync::{AtomicU64, AtomicUsize, Mutex, Ordering, lock, spin_loop};
@@ -48,6 +48,9 @@ pub(crate) trait Engine: Sync {
 
     /// That many bodies later, this id may be run: a hint, which may be wrong.
     fn next(&self, id: u32);
+
+    /// There is work again, and this was the last id before: a hint at what comes.
+    fn resumes(&self, _last: u32) {}
 }
 
 /// The rings of all workers.
@@ -82,7 +85,13 @@ pub(crate) fn bump(counter: &AtomicU64, by: u64, order: Ordering) {
 
 impl Crew {
     /// Rings for so many workers and inboxes, each with room for so many ids.
-    pub(crate) fn new(workers: usize, inboxes: usize, room: usize, batches: Batches) -> Self {
+    pub(crate) fn new(
+        workers: usize,
+        inboxes: usize,
+        room: usize,
+        batches: Batches,
+        patience: Patience,
+    ) -> Self {
         let rings = |n, batches| (0..n).map(|_| Ring::new(room, batches)).collect();
         Self {
             overflowed: Line::new(AtomicUsize::new(0)),
@@ -99,7 +108,7 @@ impl Crew {
                 })
                 .collect(),
             overflow: Mutex::new(VecDeque::new()),
-            work: Bell::default(),
+            work: Bell::new(patience),
         }
     }
 
@@ -218,6 +227,7 @@ impl Crew {
                 continue;
             }
             if self.is_soon_more(engine) {
+                engine.resumes(turns.last);
                 continue;
             }
             engine.idle(worker);
@@ -271,7 +281,8 @@ impl Crew {
         let Some(id) = turns.next.take().or_else(|| self.find(me, turns.turn)) else {
             return false;
         };
-        self.look_ahead(engine, worker, me, turns);
+        self.look_ahead(engine, worker, me, turns, id);
+        turns.last = id;
         let may_keep = turns.streak < STREAK;
         turns.next = self.run(engine, worker, me, id, may_keep);
         turns.streak = if turns.next.is_some() {
@@ -283,7 +294,8 @@ impl Crew {
     }
 
     /// Shows the engine what comes next in the worker's inbox, each id once. Where several are there at once, all their
-    /// records are fetched at the same time.
+    /// records are fetched at the same time. An id that came alone is shown when it is taken, so that what it needs comes at
+    /// the same time, if late.
     #[inline]
     fn look_ahead<E: Engine>(
         &self,
@@ -291,10 +303,15 @@ impl Crew {
         worker: &mut E::Worker,
         me: usize,
         turns: &mut Turns,
+        taken: u32,
     ) {
         let inbox = &self.inboxes[me % self.inboxes.len()];
         let ahead = engine.lookahead(worker);
         let (head, end) = inbox.published(ahead + AHEAD);
+        if ahead > 0 && turns.next_at < head {
+            engine.soon(taken);
+            engine.next(taken);
+        }
         turns.soon = turns.soon.max(head);
         while turns.soon < end {
             engine.soon(inbox.at(turns.soon));
@@ -367,6 +384,8 @@ pub(crate) struct Turns {
     next: Option<u32>,
     streak: u32,
     turn: u32,
+    /// The id that was run last.
+    last: u32,
     /// Positions in the inbox up to which [`Engine::soon`] and [`Engine::next`] were told.
     soon: u64,
     next_at: u64,

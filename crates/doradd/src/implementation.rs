@@ -80,6 +80,11 @@
 //! address does no harm. How many places, the worker finds out: it compares neighbouring distances in short epochs that
 //! take turns (`pace`).
 //!
+//! A transaction that comes alone, because the log has less than the worker can do, needs four lines from the dispatcher's
+//! core, each of which says where the next is: the ring's end, its cell, the record, the rest of its rows. A worker that finds
+//! work again fetches the record after the last one it ran while it still looks at the ring, since that is nearly always the
+//! one; and all rows as soon as it has the record. It does not fall asleep for the time of an interrupt: see `bell`.
+//!
 //! # Memory orders
 //!
 //! | where | order | because |
@@ -131,7 +136,8 @@
 //! pool, which grows when it is empty. A record is given back after its objects are released, in chains of 32, at once
 //! when somebody sleeps for one, and before a worker sleeps. A replay's dispatcher that finds the window full runs bodies
 //! that it has kept (if its stages are fused), and sleeps when there are none. It does the same, with what comes next, when
-//! the log has nothing at the moment while every worker has more than one transaction waiting.
+//! the log has nothing at the moment while as many transactions are in flight as there are workers: one more would wait for
+//! one of them.
 //!
 //! # Panics
 //!

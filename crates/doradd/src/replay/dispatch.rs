@@ -26,6 +26,8 @@ const LOOKAHEAD: u64 = 8;
 const BATCH: u64 = 8;
 /// Transactions that the dispatcher keeps for itself, at most.
 const OWN: u64 = 16;
+/// Of these, so many are run next, and the rows of more are fetched later.
+const OWN_FETCHED: u64 = 2;
 /// For so many transactions after the window was full, it keeps some.
 const FULL_LATELY: u64 = 256;
 /// Room that a dispatcher which found none waits for, at most.
@@ -43,6 +45,8 @@ pub(crate) struct Spawner<'s, 'a, A: App> {
     planner: Planner,
     spawned: u64,
     inbox: usize,
+    /// Transactions that had ended when it was looked.
+    ended: u64,
     /// Up to this number, transactions that wait for nobody are kept.
     keeps_until: u64,
 }
@@ -61,6 +65,7 @@ impl<'s, 'a, A: App> Spawner<'s, 'a, A> {
             planner: Planner::new(executor.window),
             spawned: 0,
             inbox: 0,
+            ended: 0,
             keeps_until: 0,
         }
     }
@@ -76,6 +81,9 @@ impl<'s, 'a, A: App> Spawner<'s, 'a, A> {
         // SAFETY: there is one spawner, which counts.
         let alone = unsafe { self.planner.plan(window, self.spawned) };
         if alone && self.spawned < self.keeps_until && self.own().written_and_not_taken() < OWN {
+            if self.own().written_and_not_taken() < OWN_FETCHED {
+                self.executor.prefetch_rows(id);
+            }
             self.crew.push(self.own(), id);
             self.own().publish();
         } else {
@@ -90,9 +98,13 @@ impl<'s, 'a, A: App> Spawner<'s, 'a, A> {
         self.crew.local(self.crew.helper())
     }
 
-    /// Whether every worker has more to do than it is doing. Looks at lines that workers write.
-    fn workers_are_busy(&self) -> bool {
-        (0..self.crew.inboxes()).all(|i| self.crew.inbox(i).written_and_not_taken() > 1)
+    /// Whether as many transactions are in flight as there are workers, so that one more would wait. Looks at lines that
+    /// workers write, but not at those that they wait for when they are taken away.
+    fn workers_are_busy(&mut self) -> bool {
+        if self.ended < self.spawned {
+            self.ended = self.crew.executed();
+        }
+        self.spawned - self.ended >= self.crew.helper() as u64
     }
 
     /// Shows workers what is in the graph.
@@ -207,9 +219,10 @@ pub(crate) fn fused<'a, A: App>(
         if full {
             spawner.keeps_until = spawner.spawned + FULL_LATELY;
         }
-        if dry && spawner.workers_are_busy() {
-            // There is time, and what comes next would wait.
-            spawner.keeps_until = spawner.spawned + BATCH;
+        if dry {
+            // If workers are busy, what comes next would wait for one, and here is time.
+            let busy = spawner.workers_are_busy();
+            spawner.keeps_until = spawner.spawned + if busy { BATCH } else { 0 };
         }
         let nothing_done = spawner.spawned == before;
         if nothing_done && (full || dry) && crew.step_own(executor, &mut pace, crew.helper()) {

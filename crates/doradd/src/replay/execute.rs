@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use crate::bell::Bell;
+use crate::bell::{Bell, Patience};
 use crate::crew::{Engine, Hand};
 use crate::line::prefetch;
 use crate::panics::{OnPanic, message};
@@ -44,13 +44,13 @@ struct Faults {
 }
 
 impl<'a, A: App> Executor<'a, A> {
-    pub(crate) fn new(app: &'a A, window: &'a Window<A::Txn>) -> Self {
+    pub(crate) fn new(app: &'a A, window: &'a Window<A::Txn>, patience: Patience) -> Self {
         Self {
             app,
             window,
             seed: app.seed(),
             poisons: app.on_panic() == OnPanic::Poison,
-            room: Bell::default(),
+            room: Bell::new(patience),
             awaited: AtomicU64::new(0),
             chosen: AtomicU64::new(0),
             progress: Progress::default(),
@@ -217,5 +217,12 @@ impl<A: App> Engine for Executor<'_, A> {
     #[inline]
     fn next(&self, id: u32) {
         self.prefetch_rows(id);
+    }
+
+    #[inline]
+    fn resumes(&self, last: u32) {
+        // Most likely the transaction after it: its record comes while the ring is looked at.
+        self.window
+            .prefetch_to_run(self.window.id(u64::from(last) + 1));
     }
 }

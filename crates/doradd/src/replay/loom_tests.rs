@@ -3,6 +3,7 @@
 use loom::sync::Arc;
 use loom::thread;
 
+use crate::bell::Patience;
 use crate::replay::access::Access;
 use crate::replay::spawn::Planner;
 use crate::replay::stages::Cursor;
@@ -170,7 +171,7 @@ fn a_row_twice() {
 #[test]
 fn a_cursor_passes_everything_and_closes() {
     loom::model(|| {
-        let cursor = Arc::new(Cursor::new());
+        let cursor = Arc::new(Cursor::new(Patience::SHORT));
         let reader = {
             let cursor = Arc::clone(&cursor);
             thread::spawn(move || {

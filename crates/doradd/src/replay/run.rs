@@ -2,6 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
+use crate::bell::Patience;
 use crate::crew::Crew;
 use crate::pin::pin;
 use crate::replay::access::Access;
@@ -111,15 +112,18 @@ where
     A: App,
 {
     let workers = config.workers;
+    let threads = config.dispatch.threads(workers);
+    let patience = Patience::of(workers + threads);
     // One more for the dispatcher, which helps.
     let crew = Crew::new(
         workers + 1,
         workers,
         config.max_in_flight,
         Batches::Published,
+        patience,
     );
     // On the heap, where tools can tell by the pointers to it whose words its threads meet at.
-    let executor = Box::new(Executor::new(app, window));
+    let executor = Box::new(Executor::new(app, window, patience));
     let owner = std::ptr::from_ref(window).addr() as u64;
     let mut access = Access::new(owner, A::MAX_OBJECTS);
     let mut taken = 0;
@@ -141,7 +145,6 @@ where
                 return Some(Stop::Fault(ReplayError::Thread(error.to_string())));
             }
         }
-        let threads = config.dispatch.threads(workers);
         let stopped = if threads == 1 {
             let dispatch = || fused(log, app, &executor, &crew, &mut access, &mut taken);
             match catch_unwind(AssertUnwindSafe(dispatch)) {
@@ -155,6 +158,7 @@ where
                 app,
                 executor: &executor,
                 crew: &crew,
+                patience,
             };
             stages.run(threads, log, &mut access, &mut taken)
         };
@@ -215,6 +219,7 @@ struct Stages<'s, 'a, A: App> {
     app: &'a A,
     executor: &'s Executor<'a, A>,
     crew: &'s Crew,
+    patience: Patience,
 }
 
 impl<'a, A: App> Stages<'_, 'a, A> {
@@ -226,7 +231,7 @@ impl<'a, A: App> Stages<'_, 'a, A> {
         taken: &mut u64,
     ) -> Option<Stop> {
         let (app, executor, crew) = (self.app, self.executor, self.crew);
-        let cursors = [Cursor::new(), Cursor::new(), Cursor::new()];
+        let cursors = [(); 3].map(|()| Cursor::new(self.patience));
         let [first, second, third] = &cursors;
         let (halt, stop) = (Halt::new(), Mutex::new(None));
         let ended = |result: Result<(), Stop>| {

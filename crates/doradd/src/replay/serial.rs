@@ -1,5 +1,6 @@
 //! The oracle: a log executed one by one, on this thread.
 
+use crate::bell::Patience;
 use crate::replay::access::Access;
 use crate::replay::app::{App, Log, Next};
 use crate::replay::dispatch::{Pause, name_rows};
@@ -26,7 +27,7 @@ where
     A: App,
 {
     let window = Window::new(2 * LOOKAHEAD as usize, checked_max::<A>()?);
-    let executor = Executor::new(app, &window);
+    let executor = Executor::new(app, &window, Patience::SHORT);
     let mut access = Access::new(std::ptr::from_ref(&window).addr() as u64, A::MAX_OBJECTS);
     let (mut taken, mut executed) = (0, 0);
     let mut pause = Pause::default();

@@ -7,7 +7,7 @@
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use crate::bell::Bell;
+use crate::bell::{Bell, Patience};
 use crate::crew::Crew;
 use crate::line::Line;
 use crate::replay::access::Access;
@@ -30,10 +30,10 @@ pub(crate) struct Cursor {
 }
 
 impl Cursor {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(patience: Patience) -> Self {
         Self {
             at: Line::new(AtomicU64::new(0)),
-            bell: Bell::default(),
+            bell: Bell::new(patience),
         }
     }
 

@@ -8,7 +8,7 @@ use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
 
-use crate::bell::Bell;
+use crate::bell::{Bell, Patience};
 use crate::crew::{Crew, Engine, Hand, bump};
 use crate::line::{Line, prefetch_to_write};
 use crate::panics::{OnPanic, message};
@@ -140,10 +140,12 @@ impl Lane {
 impl When {
     pub(crate) fn new(workers: usize, max_in_flight: usize, on_panic: OnPanic) -> Self {
         let free = || UnsafeCell::new(NONE);
+        // One more that submits.
+        let patience = Patience::of(workers + 1);
         Self {
             over: Line::new(AtomicBool::new(false)),
             slab: Slab::new(max_in_flight),
-            crew: Crew::new(workers, LANES, max_in_flight, Batches::Open),
+            crew: Crew::new(workers, LANES, max_in_flight, Batches::Open, patience),
             lanes: (0..LANES)
                 .map(|_| {
                     Line::new(Lane {
@@ -162,8 +164,8 @@ impl When {
                 })
                 .collect(),
             next_lane: AtomicUsize::new(0),
-            room: Bell::default(),
-            quiet: Bell::default(),
+            room: Bell::new(patience),
+            quiet: Bell::new(Patience::SHORT),
             on_panic,
             batch: BATCH.min((max_in_flight / (4 * workers)) as u32).max(1),
             panicked: AtomicU64::new(0),
