@@ -7,6 +7,7 @@
 //! - [`image`]: sections, symbols, function bounds, build-id.
 //! - [`debug`]: DWARF → source frames, variables, types, field paths.
 //! - [`program`]: all code of a file → accesses of fixed places, calls, where threads begin.
+//! - [`relocatable`]: object files before they are linked: another order of variables, space before them.
 
 #![forbid(unsafe_code)]
 
@@ -14,6 +15,7 @@ pub mod debug;
 pub mod decode;
 pub mod image;
 pub mod program;
+pub mod relocatable;
 
 mod error;
 

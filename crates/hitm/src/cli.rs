@@ -2,6 +2,7 @@
 
 mod compare;
 mod history;
+mod shake;
 
 use std::path::{Path, PathBuf};
 
@@ -11,6 +12,7 @@ use hitm_report::FailOn;
 
 pub(crate) use self::compare::{BetterChoice, CompareArgs, CompareFailOn};
 pub(crate) use self::history::HistoryArgs;
+pub(crate) use self::shake::{ShakeArgs, ShakeFailOn, ShakeJanitorArgs, ShakeLinkerArgs};
 
 /// Finds the cache lines that threads of a native program fight over, says whether they have to, and what it
 /// costs at most.
@@ -55,6 +57,8 @@ pub(crate) enum Command {
     Compare(CompareArgs),
     /// Show what earlier comparisons said that were saved, and what changed over commits.
     History(HistoryArgs),
+    /// Tell how much of a result is luck of the layout: build a program in many layouts and run them in turn.
+    Shake(ShakeArgs),
     /// Tell what this machine can do, and what to type where it cannot.
     Doctor(DoctorArgs),
     /// Show it on a built-in example: per-thread counters on one line, and the repaired layout.
@@ -73,6 +77,12 @@ pub(crate) enum Command {
     /// The process that puts threads back if hitm is killed while it proves.
     #[command(hide = true)]
     Guardian,
+    /// What a build of `hitm shake` calls in place of a linker.
+    #[command(hide = true)]
+    ShakeLinker(ShakeLinkerArgs),
+    /// What tidies up if `hitm shake` is killed.
+    #[command(hide = true)]
+    ShakeJanitor(ShakeJanitorArgs),
 }
 
 // The flags that several commands share are described for `run`; what another command does not do is said otherwise there.

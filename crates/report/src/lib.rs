@@ -17,6 +17,7 @@ mod layout;
 mod measured;
 mod page;
 mod refusals;
+mod shake;
 mod table;
 mod words;
 
@@ -37,5 +38,8 @@ pub use json::{JSON_VERSION, json, json_schema};
 pub use layout::{
     LAYOUT_JSON_VERSION, LayoutTableOptions, layout_json, layout_json_schema, layout_table,
     type_summary,
+};
+pub use shake::{
+    SHAKE_JSON_VERSION, ShakeTableOptions, shake_json, shake_json_schema, shake_table,
 };
 pub use table::{TableOptions, table};

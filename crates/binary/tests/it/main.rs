@@ -7,3 +7,4 @@ mod decode;
 mod image;
 mod program;
 mod program_cases;
+mod relocatable;

@@ -19,6 +19,7 @@ pub(crate) mod prove;
 mod replace;
 pub(crate) mod report;
 pub(crate) mod run;
+pub(crate) mod shake;
 mod show;
 mod static_binary;
 mod store;
@@ -43,6 +44,9 @@ pub(crate) fn dispatch(command: Command) -> anyhow::Result<Exit> {
         Command::Check(args) => check::check(&args),
         Command::Compare(args) => compare::compare(&args),
         Command::History(args) => history::history(&args),
+        Command::Shake(args) => shake::shake(&args),
+        Command::ShakeLinker(args) => shake::link(args),
+        Command::ShakeJanitor(args) => shake::tidy_up(&args).map(|()| Exit::Done),
         Command::Doctor(args) => doctor::run(&doctor::DoctorOptions { quick: args.quick }),
         Command::Demo(DemoArgs {}) => demo::run(),
         Command::DemoWorkload(args) => demo::workload(&args.arguments),

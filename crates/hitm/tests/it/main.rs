@@ -16,3 +16,5 @@ mod prove;
 mod prove_input;
 mod seeds;
 mod session;
+mod shake;
+mod shake_input;

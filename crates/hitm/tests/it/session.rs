@@ -52,7 +52,7 @@ impl Session {
             .args(["-c", text]))
     }
 
-    fn command(&self) -> Command {
+    pub(crate) fn command(&self) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_hitm"));
         command.current_dir(self.dir.path()).env("NO_COLOR", "1");
         command
@@ -76,7 +76,7 @@ impl Session {
     }
 }
 
-fn run(command: &mut Command) -> Outcome {
+pub(crate) fn run(command: &mut Command) -> Outcome {
     let outcome = run_limited(command, TIME_LIMIT).unwrap();
     assert!(!outcome.timed_out, "{command:?} did not end: {outcome:?}");
     outcome

@@ -174,7 +174,7 @@ pub(super) fn command(spec: &CommandSpec, words: &[String]) -> Command {
 }
 
 /// A run that failed measured something else than one that did not.
-fn succeeded(run: &Run) -> Result<(), String> {
+pub(in crate::commands) fn succeeded(run: &Run) -> Result<(), String> {
     let how = match run.status {
         ExitStatus::Code(0) => return Ok(()),
         ExitStatus::Code(code) => format!("ended with exit code {code}"),
@@ -189,7 +189,7 @@ fn succeeded(run: &Run) -> Result<(), String> {
     Err(with_lines(how, &last))
 }
 
-fn value(metric: &Metric, run: &Run) -> Result<f64, String> {
+pub(in crate::commands) fn value(metric: &Metric, run: &Run) -> Result<f64, String> {
     let seconds = |nanos: Nanos| Seconds(nanos.as_secs_f64());
     let measured = Measured {
         wall: seconds(run.wall),
@@ -203,7 +203,7 @@ fn value(metric: &Metric, run: &Run) -> Result<f64, String> {
         .map_err(|error| with_lines(error.to_string(), &run.stdout.last_lines(SHOWN_LINES)))
 }
 
-fn health(run: &Run) -> Health {
+pub(in crate::commands) fn health(run: &Run) -> Health {
     let seconds = |nanos: Nanos| Seconds(nanos.as_secs_f64());
     Health {
         wall: seconds(run.wall),
@@ -224,7 +224,7 @@ fn health(run: &Run) -> Health {
 }
 
 /// An error, what the command wrote last, and what to do.
-fn said(error: &TrialError) -> String {
+pub(in crate::commands) fn said(error: &TrialError) -> String {
     let mut text = error.to_string();
     if let Some(source) = std::error::Error::source(error) {
         text = format!("{text}: {source}");

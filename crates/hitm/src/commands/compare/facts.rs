@@ -194,7 +194,7 @@ fn git(folder: &Path, arguments: &[&str]) -> Option<String> {
 }
 
 /// The machine in one line.
-pub(super) fn machine() -> String {
+pub(in crate::commands) fn machine() -> String {
     let cpuinfo = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = cpuinfo
         .lines()

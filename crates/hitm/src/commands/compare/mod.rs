@@ -1,7 +1,7 @@
 //! `hitm compare`: is B better than A, and may the two be compared at all?
 
-mod executor;
-mod facts;
+pub(super) mod executor;
+pub(super) mod facts;
 mod libraries;
 mod progress;
 mod request;
