@@ -19,6 +19,8 @@ pub struct Comparison {
     pub rows: Vec<ComparedRow>,
     /// A program was compared with itself on purpose.
     pub aa: bool,
+    /// Whether this is all; else it is what was measured so far, kept in case this process is killed.
+    pub complete: bool,
     /// The machine, in one line.
     pub machine: String,
 }

@@ -103,6 +103,8 @@ pub struct Row<F> {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ended<F> {
+    /// It has not ended: this is what was measured so far.
+    Running,
     /// A look decided.
     Decided,
     /// All pairs were run.

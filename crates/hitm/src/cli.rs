@@ -83,6 +83,9 @@ pub(crate) enum Command {
     /// What tidies up if `hitm shake` is killed.
     #[command(hide = true)]
     ShakeJanitor(ShakeJanitorArgs),
+    /// The process that ends commands if hitm is killed while it measures them.
+    #[command(hide = true)]
+    Reaper,
 }
 
 // The flags that several commands share are described for `run`; what another command does not do is said otherwise there.

@@ -13,6 +13,7 @@ use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 
 use super::orphans;
 use super::output::{Output, Stream};
+use super::reaper;
 use super::{Command, TrialError};
 use crate::clock;
 use crate::launch::pidfd;
@@ -81,6 +82,7 @@ impl Started {
         }
         die_with_us(&mut process);
         let mut child = process.spawn().map_err(failed)?;
+        reaper::begun(Pid(child.id()));
         let no_pipe = || failed(io::ErrorKind::BrokenPipe.into());
         let stdout = child.stdout.take().ok_or_else(no_pipe)?;
         let stderr = child.stderr.take().ok_or_else(no_pipe)?;
@@ -141,6 +143,7 @@ impl Started {
 
     /// How it ended and what it used.
     pub(super) fn reap(&mut self) -> Result<(ExitStatus, Usage), TrialError> {
+        reaper::over(self.pid());
         let reaped = wait4(self.pid).map_err(system("waiting for a process"))?;
         self.reaped = true;
         orphans::reap_group(self.pid);

@@ -17,6 +17,7 @@ mod child;
 mod error;
 mod orphans;
 mod output;
+mod reaper;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -33,6 +34,7 @@ pub use self::child::{Service, Usage};
 pub use self::error::TrialError;
 pub use self::orphans::adopt_orphans;
 pub use self::output::Output;
+pub use self::reaper::{end_if_killed, reap};
 use crate::clock;
 
 /// What is run.

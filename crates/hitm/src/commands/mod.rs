@@ -51,6 +51,7 @@ pub(crate) fn dispatch(command: Command) -> anyhow::Result<Exit> {
         Command::Demo(DemoArgs {}) => demo::run(),
         Command::DemoWorkload(args) => demo::workload(&args.arguments),
         Command::Guardian => prove::guardian(),
+        Command::Reaper => compare::reaper(),
         Command::Completions { shell } => completions::completions(shell),
         Command::Man => completions::man(),
     }

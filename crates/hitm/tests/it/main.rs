@@ -6,6 +6,7 @@ mod bad_input;
 mod check;
 mod check_rules;
 mod compare;
+mod compare_ends;
 mod gate;
 mod guardian;
 mod history;

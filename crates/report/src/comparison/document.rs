@@ -26,6 +26,9 @@ pub(super) struct Document {
     b: String,
     /// A program was compared with itself on purpose.
     aa: bool,
+    /// Whether hitm came to its end. If not, it was killed, and this is what was measured by then: the last row may be half
+    /// done, with `ended` `running`.
+    complete: bool,
     /// Rows that were asked for; more than there are if the user interrupted.
     rows_asked: usize,
     /// The rows.
@@ -244,6 +247,7 @@ impl From<&experiment::Comparison> for Document {
             a,
             b,
             aa: comparison.aa,
+            complete: comparison.complete,
             rows_asked: comparison.asked,
             rows: comparison.rows.iter().map(Row::from).collect(),
         }
@@ -326,6 +330,7 @@ impl From<&experiment::Row<String>> for Measured {
 fn ended(ended: &experiment::Ended<String>) -> (&'static str, Option<String>) {
     use experiment::Ended;
     match ended {
+        Ended::Running => ("running", None),
         Ended::Decided => ("decided", None),
         Ended::AllRun => ("all-run", None),
         Ended::NoLook => ("no-look", None),

@@ -47,6 +47,7 @@ fn ended(row: &ComparedRow, measured: &Row<String>) -> Option<String> {
     };
     Some(match &measured.ended {
         Ended::Decided => return None,
+        Ended::Running => "it has not ended".into(),
         Ended::AllRun => undecided(row, measured)?,
         Ended::NoLook => "so few pairs decide nothing, whatever they show: --pairs 20".into(),
         Ended::Budget => {

@@ -2,16 +2,18 @@
 
 pub(super) mod executor;
 pub(super) mod facts;
+mod kept;
 mod libraries;
 mod progress;
 mod request;
 
+use std::ffi::OsString;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Context as _;
-use hitm_collect::trial::adopt_orphans;
+use hitm_collect::trial::{adopt_orphans, end_if_killed};
 use hitm_experiment::{
     ComparedRow, Comparison, Ended, Evidence, Outcome, Refusal, Row, RowSpec, Seconds, Side, Suite,
     conclude, refusals, run,
@@ -20,6 +22,7 @@ use hitm_report::{comparison_json, comparison_table};
 
 use self::executor::Processes;
 use self::facts::Gatherer;
+use self::kept::{Kept, Watching};
 use self::progress::PairsLine;
 use super::found::{self, To};
 use super::history::Store;
@@ -38,20 +41,22 @@ pub(crate) fn compare(args: &CompareArgs) -> anyhow::Result<Exit> {
         .transpose()?;
     let stop = interrupt::flag()?;
     adopt_orphans()?;
+    end_if_killed(&["/proc/self/exe", "reaper"].map(OsString::from))?;
     let mut gatherer = Gatherer::default();
-    let mut rows = Vec::new();
+    let to = To::of(args.json.json.as_ref());
+    let mut kept = Kept::new(to, unfinished(&suite, args));
     let mut left = suite.settings.budget;
     for (at, row) in suite.rows.iter().enumerate() {
         if stop.load(Ordering::Relaxed) {
             break;
         }
         let part = left.map(|left| Seconds(left.0 / (suite.rows.len() - at) as f64));
-        let (compared, spent) = one(&suite, row, part, args, &mut gatherer, &stop)
+        let (compared, spent) = one(&suite, row, part, args, &mut gatherer, &mut kept, &stop)
             .with_context(|| format!("row {}", row.name))?;
         left = left.map(|left| Seconds((left.0 - spent.0).max(0.0)));
-        rows.push(compared);
+        kept.over(compared);
     }
-    let comparison = concluded(&suite, rows, args);
+    let comparison = concluded(kept.into_rows(), unfinished(&suite, args));
     show(&comparison, args)?;
     if let Some(store) = &mut store {
         store.save(&comparison)?;
@@ -74,6 +79,7 @@ fn one(
     budget: Option<Seconds>,
     args: &CompareArgs,
     gatherer: &mut Gatherer,
+    kept: &mut Kept<'_>,
     stop: &Arc<AtomicBool>,
 ) -> anyhow::Result<(ComparedRow, Seconds)> {
     let [a, b] = [Side::A, Side::B].map(|side| gatherer.side(suite, row, side));
@@ -99,20 +105,27 @@ fn one(
         return Ok((compared, Seconds(0.0)));
     }
     let mut processes = Processes::new(row, suite.settings.timeout, stop);
-    let measure = |processes: &mut Processes<'_>, seed: u64| -> Row<String> {
+    let mut measure = |processes: &mut Processes<'_>, known: &ComparedRow, seed: u64| {
         let mut plan = suite.plan(row, budget);
         plan.seed = plan.seed.wrapping_add(seed);
-        let mut line = PairsLine::new(row, &plan);
-        let measured = run(plan, processes, &mut line);
-        line.clear();
+        let mut watching = Watching {
+            line: PairsLine::new(row, &plan),
+            kept: &mut *kept,
+            row: known,
+            plan: plan.clone(),
+        };
+        let measured: Row<String> = run(plan, processes, &mut watching);
+        watching.line.clear();
         measured
     };
-    let first = measure(&mut processes, 0);
-    if let Some(why) = first.suspicious()
+    let first = measure(&mut processes, &compared, 0);
+    let odd = first.suspicious();
+    compared.row = Some(first.clone());
+    if let Some(why) = odd
         && !stop.load(Ordering::Relaxed)
     {
         output::say(&format!("hitm: {}: {why}; it is run once more", row.name));
-        compared.again = Some(measure(&mut processes, 1));
+        compared.again = Some(measure(&mut processes, &compared, 1));
     }
     if let Some((side, busiest)) = first.saturated_client() {
         compared.refusals.push(Refusal::SaturatedClient {
@@ -122,7 +135,6 @@ fn one(
         });
     }
     let measured = !matches!(first.ended, Ended::Failed { .. } | Ended::Unusable(_));
-    compared.row = Some(first);
     if args.evidence && measured && !stop.load(Ordering::Relaxed) {
         compared.evidence = Some(mechanism(&mut processes, &compared.name));
         refuse_few_writers(&mut compared);
@@ -161,8 +173,20 @@ fn refuse_few_writers(row: &mut ComparedRow) {
     row.refusals.push(refusal);
 }
 
+/// A comparison of which nothing is known yet.
+fn unfinished(suite: &Suite, args: &CompareArgs) -> Comparison {
+    Comparison {
+        names: suite.names.clone(),
+        asked: suite.rows.len(),
+        rows: Vec::new(),
+        aa: args.aa,
+        complete: false,
+        machine: facts::machine(),
+    }
+}
+
 /// All rows together, because the more there are, the more one of them seems to differ by chance.
-fn concluded(suite: &Suite, mut rows: Vec<ComparedRow>, args: &CompareArgs) -> Comparison {
+fn concluded(mut rows: Vec<ComparedRow>, of: Comparison) -> Comparison {
     let measured: Vec<(&Row<String>, Option<&Row<String>>)> = rows
         .iter()
         .filter_map(|row| Some((row.row.as_ref()?, row.again.as_ref())))
@@ -174,12 +198,16 @@ fn concluded(suite: &Suite, mut rows: Vec<ComparedRow>, args: &CompareArgs) -> C
         }
     }
     Comparison {
-        names: suite.names.clone(),
-        asked: suite.rows.len(),
         rows,
-        aa: args.aa,
-        machine: facts::machine(),
+        complete: true,
+        ..of
     }
+}
+
+/// What the process does that hitm starts to clean up after it.
+pub(crate) fn reaper() -> anyhow::Result<Exit> {
+    hitm_collect::trial::reap()?;
+    Ok(Exit::Done)
 }
 
 fn show(comparison: &Comparison, args: &CompareArgs) -> anyhow::Result<()> {

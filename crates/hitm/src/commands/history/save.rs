@@ -225,6 +225,7 @@ fn outcome(row: &ComparedRow) -> &'static str {
 
 fn ended(ended: &Ended<String>) -> &'static str {
     match ended {
+        Ended::Running => "running",
         Ended::Decided => "decided",
         Ended::AllRun => "all-run",
         Ended::NoLook => "no-look",
