@@ -8,9 +8,10 @@
 use std::collections::VecDeque;
 
 use crate::bell::{Bell, Patience};
+use crate::counts::{AllCounts, bump};
 use crate::line::{Line, assert_apart};
 use crate::ring::{Batches, Ring};
-use crate::sync::{AtomicU64, AtomicUsize, Mutex, Ordering, lock, spin_loop};
+use crate::sync::{AtomicUsize, Mutex, Ordering, lock, spin_loop};
 
 /// How often in a row a worker follows what it freed before it looks at older work: a long chain of conflicts keeps its
 /// data in one core's cache, but must not starve the others.
@@ -61,52 +62,29 @@ pub(crate) struct Crew {
     overflowed: Line<AtomicUsize>,
     inboxes: Box<[Ring]>,
     locals: Box<[Ring]>,
-    counts: Box<[Line<Counts>]>,
+    counts: AllCounts,
     overflow: Mutex<VecDeque<u32>>,
     work: Bell,
 }
 
 assert_apart!(Crew: overflowed);
 
-/// What one worker counts; only it writes.
-#[derive(Debug)]
-pub(crate) struct Counts {
-    pub(crate) executed: AtomicU64,
-    pub(crate) stolen: AtomicU64,
-    pub(crate) parked: AtomicU64,
-    pub(crate) handed: AtomicU64,
-}
-
-/// Adds to a counter that only the calling thread writes.
-#[inline(always)]
-pub(crate) fn bump(counter: &AtomicU64, by: u64, order: Ordering) {
-    counter.store(counter.load(Ordering::Relaxed) + by, order);
-}
-
 impl Crew {
-    /// Rings for so many workers and inboxes, each with room for so many ids.
+    /// Rings for so many workers and inboxes, each with room for so many ids. The counts are of as many workers.
     pub(crate) fn new(
         workers: usize,
         inboxes: usize,
         room: usize,
         batches: Batches,
         patience: Patience,
+        counts: AllCounts,
     ) -> Self {
         let rings = |n, batches| (0..n).map(|_| Ring::new(room, batches)).collect();
         Self {
             overflowed: Line::new(AtomicUsize::new(0)),
             inboxes: rings(inboxes, batches),
             locals: rings(workers, Batches::Published),
-            counts: (0..workers)
-                .map(|_| {
-                    Line::new(Counts {
-                        executed: AtomicU64::new(0),
-                        stolen: AtomicU64::new(0),
-                        parked: AtomicU64::new(0),
-                        handed: AtomicU64::new(0),
-                    })
-                })
-                .collect(),
+            counts,
             overflow: Mutex::new(VecDeque::new()),
             work: Bell::new(patience),
         }
@@ -135,14 +113,14 @@ impl Crew {
         &self.locals[worker]
     }
 
-    pub(crate) fn counts(&self, worker: usize) -> &Counts {
-        &self.counts[worker]
+    /// What the workers have counted.
+    pub(crate) fn counts(&self) -> &AllCounts {
+        &self.counts
     }
 
     /// Bodies that have ended, in all workers.
     pub(crate) fn executed(&self) -> u64 {
-        let ended = |counts: &Line<Counts>| counts.executed.load(Ordering::Acquire);
-        self.counts.iter().map(ended).sum()
+        self.counts.executed()
     }
 
     /// Wakes a worker for published work.
@@ -204,7 +182,7 @@ impl Crew {
             (1..=n).find_map(|i| rings[(me + i) % n].pop())
         };
         if let Some(id) = from(&self.inboxes).or_else(|| from(&self.locals)) {
-            bump(&self.counts[me].stolen, 1, Ordering::Relaxed);
+            bump(&self.counts.of(me).stolen, 1, Ordering::Relaxed);
             return Some(id);
         }
         if self.overflowed.load(Ordering::Acquire) > 0 {
@@ -241,7 +219,7 @@ impl Crew {
                     // One call wakes one worker; there may be work for more.
                     self.work.ring();
                 }
-                bump(&self.counts[me].parked, 1, Ordering::Relaxed);
+                bump(&self.counts.of(me).parked, 1, Ordering::Relaxed);
             }
             if over && !self.has_work() {
                 return;
@@ -367,7 +345,7 @@ impl Crew {
             self.locals[me].publish();
             self.work.ring();
         }
-        let counts = &self.counts[me];
+        let counts = self.counts.of(me);
         if kept.is_some() {
             bump(&counts.handed, 1, Ordering::Relaxed);
         }

@@ -8,6 +8,7 @@
 //! | `line` | values alone on their line, and the compile-time check of it |
 //! | `bell`, `barrier` | waiting: spin, give way, sleep |
 //! | `ring` | ready work: one producer, many consumers |
+//! | `counts` | what workers count, and looking at it while they do |
 //! | `crew` | the workers, and in which order they take work |
 //! | `when` | objects, their queues, and requests from any thread |
 //! | `replay` | a log: rows and their tails, the window, the graph, the dispatcher's stages, the serial oracle |

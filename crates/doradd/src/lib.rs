@@ -22,6 +22,7 @@
 
 mod barrier;
 mod bell;
+mod counts;
 mod crew;
 pub mod implementation;
 mod line;
@@ -35,6 +36,7 @@ mod stats;
 mod sync;
 mod when;
 
+pub use counts::{Activity, Watch};
 pub use panics::OnPanic;
 pub use replay::access::{Access, Acquired};
 pub use replay::app::{App, Ctx, Log, Next, Random, Sequence};

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
+use crate::counts::{AllCounts, Watch};
 use crate::panics::OnPanic;
 use crate::pin::pin;
 use crate::replay::pace::Lookahead;
@@ -131,6 +132,7 @@ impl Builder {
             when,
             threads: Vec::new(),
             config: self,
+            replay: AllCounts::new(workers + 1),
         };
         for worker in 0..workers {
             // An early return drops the runtime, which ends the workers there are.
@@ -206,6 +208,8 @@ pub struct Runtime {
     when: Arc<When>,
     threads: Vec<JoinHandle<()>>,
     config: Builder,
+    /// Of the present replay: one more than workers, for its dispatcher.
+    replay: AllCounts,
 }
 
 impl Runtime {
@@ -268,6 +272,34 @@ impl Runtime {
         self.drain();
         self.end();
         self.stats()
+    }
+
+    /// A view of what [`Runtime::replay`] does, for another thread to look at while it runs.
+    ///
+    /// ```
+    /// # use doradd::{Access, Acquired, App, Ctx, Runtime, Table};
+    /// # struct Add(Table<u64>);
+    /// # impl App for Add {
+    /// #     type Txn = u64;
+    /// #     fn access<'a>(&'a self, _: &u64, access: &mut Access<'a>) { access.write(&self.0, 0) }
+    /// #     fn execute(&self, txn: &u64, mut rows: Acquired<'_>, _: &Ctx) { *rows.write(&self.0, 0) += txn }
+    /// # }
+    /// # let app = Add(Table::new(1, |_| 0));
+    /// let mut runtime = Runtime::builder().build()?;
+    /// let watch = runtime.watch();
+    /// let watcher = std::thread::spawn(move || watch.now().parked);
+    /// runtime.replay(0..100, &app)?;
+    /// assert_eq!(runtime.watch().now().executed, 100);
+    /// # watcher.join().unwrap();
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn watch(&self) -> Watch {
+        Watch::new(self.replay.clone())
+    }
+
+    pub(crate) fn replay_counts(&self) -> AllCounts {
+        self.replay.clone()
     }
 
     pub(crate) fn config(&self) -> &Builder {

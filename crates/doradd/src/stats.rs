@@ -1,6 +1,5 @@
 //! What a runtime counts.
 
-use crate::sync::Ordering;
 use crate::when::engine::When;
 
 /// What a runtime has done; every figure is a count since it was built.
@@ -31,20 +30,17 @@ impl Stats {
         // What has ended first: so it is never more than what was submitted.
         let executed = crew.executed();
         let (panicked, refused, panics) = when.panicked();
-        let mut stats = Self {
+        let counts = crew.counts();
+        Self {
             submitted: when.submitted(),
             executed,
             panicked,
             refused,
+            stolen: counts.stolen(),
+            handed: counts.handed(),
+            parked: counts.parked(),
             panics,
-            ..Self::default()
-        };
-        for counts in (0..crew.workers()).map(|worker| crew.counts(worker)) {
-            stats.stolen += counts.stolen.load(Ordering::Relaxed);
-            stats.handed += counts.handed.load(Ordering::Relaxed);
-            stats.parked += counts.parked.load(Ordering::Relaxed);
         }
-        stats
     }
 
     /// Requests submitted that have not ended.

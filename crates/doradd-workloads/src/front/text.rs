@@ -6,7 +6,7 @@ use crate::memory::Bytes;
 use crate::run::{Latency, Measured, Second, Verified};
 
 /// What the columns of [`second`] are.
-pub(crate) const HEADER: &str = "      s   spawned/s  executed/s  in flight    p50 ns    p90 ns    p99 ns  p99.9 ns    max ns   resident";
+pub(crate) const HEADER: &str = "      s   spawned/s  executed/s  in flight    p50 ns    p90 ns    p99 ns  p99.9 ns    max ns   stolen/s   parked/s   resident";
 
 /// A line for a second.
 pub(crate) fn second(second: &Second) -> String {
@@ -14,7 +14,7 @@ pub(crate) fn second(second: &Second) -> String {
     let column =
         |of: fn(&Latency) -> u64| latency.as_ref().map_or("-".to_owned(), |it| number(of(it)));
     format!(
-        "{:>7.1} {:>11} {:>11} {:>10} {:>9} {:>9} {:>9} {:>9} {:>9} {:>10}",
+        "{:>7.1} {:>11} {:>11} {:>10} {:>9} {:>9} {:>9} {:>9} {:>9} {:>10} {:>10} {:>10}",
         second.at_s,
         number(second.spawned_per_s as u64),
         number(second.executed_per_s as u64),
@@ -24,6 +24,8 @@ pub(crate) fn second(second: &Second) -> String {
         column(|it| it.p99_ns),
         column(|it| it.p999_ns),
         column(|it| it.max_ns),
+        number(second.stolen_per_s as u64),
+        number(second.parked_per_s as u64),
         second
             .resident_bytes
             .map_or("-".to_owned(), |it| Bytes(it).to_string()),

@@ -1,6 +1,6 @@
 //! The figures of a run, as plain data.
 
-use doradd::Replayed;
+use doradd::{Activity, Replayed};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -37,6 +37,10 @@ pub struct Second {
     pub executed: u64,
     /// Transactions taken whose body had not ended at the end of the second.
     pub in_flight: u64,
+    /// Transactions that a worker took from another's share, per second.
+    pub stolen_per_s: f64,
+    /// Times a worker fell asleep, per second.
+    pub parked_per_s: f64,
     /// Of the bodies that ended in it, if any did.
     pub latency: Option<Latency>,
     /// Memory of the process that is in RAM, in bytes, if the system tells.
@@ -56,7 +60,8 @@ pub struct Counts {
     pub helped: u64,
     /// Of these: taken by a worker from another's share.
     pub stolen: u64,
-    /// Of these: run on the worker that had freed them, directly after.
+    /// Of these: run on the worker that had freed them, directly after. With one worker next to none: what has to wait
+    /// mostly waits in its ring.
     pub handed: u64,
     /// Times a worker fell asleep.
     pub parked: u64,
@@ -85,9 +90,15 @@ pub struct Measured {
 }
 
 /// The figures between two readings.
-pub(crate) fn second(before: &Reading, now: &Reading) -> Second {
+pub(crate) fn second(
+    (before, workers_before): &(Reading, Activity),
+    (now, workers_now): &(Reading, Activity),
+) -> Second {
     let (interval, total) = (now.since(before), now.sums());
     let seconds = (now.at - before.at).max(1) as f64 / 1e9;
+    let rate = |count: fn(&Activity) -> u64| {
+        count(workers_now).saturating_sub(count(workers_before)) as f64 / seconds
+    };
     Second {
         at_s: now.at as f64 / 1e9,
         spawned_per_s: interval.taken as f64 / seconds,
@@ -95,6 +106,8 @@ pub(crate) fn second(before: &Reading, now: &Reading) -> Second {
         executed: total.latencies.count(),
         // The counts are read one after the other while both grow.
         in_flight: total.taken.saturating_sub(total.latencies.count()),
+        stolen_per_s: rate(|workers| workers.stolen),
+        parked_per_s: rate(|workers| workers.parked),
         latency: latency(&interval),
         resident_bytes: resident(),
     }

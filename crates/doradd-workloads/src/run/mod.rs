@@ -15,7 +15,7 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use doradd::{App, Log, ReplayError, Runtime};
+use doradd::{Activity, App, Log, ReplayError, Runtime, Watch};
 
 use crate::request::Request;
 use crate::run::arrivals::Arrivals;
@@ -59,8 +59,9 @@ where
 {
     let paced = Paced::new(log, meter, plan);
     let (done, wait) = channel::<()>();
+    let workers = runtime.watch();
     thread::scope(|scope| {
-        let watcher = scope.spawn(move || watched(meter, &wait, watch));
+        let watcher = scope.spawn(move || watched(meter, &workers, &wait, watch));
         let replayed = runtime.replay(paced, app);
         let took = meter.now();
         drop(done);
@@ -72,20 +73,22 @@ where
     })
 }
 
-/// Reads the meter once a second until the sender is gone.
+/// Reads the meter and the workers' counts once a second until the sender is gone.
 fn watched(
     meter: &Meter,
+    workers: &Watch,
     done: &std::sync::mpsc::Receiver<()>,
     mut watch: impl FnMut(&Second),
 ) -> Vec<Second> {
     let mut seconds = Vec::new();
-    let mut before = meter.reading();
+    // The counts are those of an earlier run until this one begins.
+    let mut before = (meter.reading(), Activity::default());
     let mut tick = Instant::now() + INTERVAL;
     let wait = |tick: Instant| done.recv_timeout(tick.saturating_duration_since(Instant::now()));
     while let Err(RecvTimeoutError::Timeout) = wait(tick) {
         // By the clock, not from when this reading is done: figures of later seconds would begin later and later.
         tick += INTERVAL;
-        let now = meter.reading();
+        let now = (meter.reading(), workers.now());
         let second = figures::second(&before, &now);
         watch(&second);
         seconds.push(second);

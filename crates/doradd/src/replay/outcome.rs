@@ -16,11 +16,13 @@ pub struct Replayed {
     pub panicked: u64,
     /// Transactions that were not run because of a poisoned row. The same in every run.
     pub refused: u64,
-    /// Transactions that the dispatcher ran itself, because as many were in flight as allowed.
+    /// Transactions that the dispatcher ran itself, because as many were in flight as allowed, or because it had time and all
+    /// workers were busy.
     pub helped: u64,
     /// Transactions that a worker took from another's share.
     pub stolen: u64,
-    /// Transactions that ran on the worker that had freed them, directly after.
+    /// Transactions that ran on the worker that had freed them, directly after. With one worker next to none: what has to wait
+    /// mostly waits in its ring.
     pub handed: u64,
     /// Times a worker fell asleep for want of work.
     pub parked: u64,

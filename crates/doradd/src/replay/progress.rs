@@ -3,7 +3,7 @@
 //! Each is alone on its line. With the feature `story1-false-sharing` they share one, as in the story that this crate comes
 //! from: the lab that hitm finds.
 
-use crate::crew::bump;
+use crate::counts::bump;
 #[cfg(not(feature = "story1-false-sharing"))]
 use crate::line::{Line, assert_apart};
 use crate::sync::{AtomicU32, AtomicU64, Ordering};

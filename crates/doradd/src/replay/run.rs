@@ -3,6 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use crate::bell::Patience;
+use crate::counts::{AllCounts, Watch};
 use crate::crew::Crew;
 use crate::pin::pin;
 use crate::replay::access::Access;
@@ -16,7 +17,7 @@ use crate::replay::window::{RELEASED, Window};
 use crate::ring::Batches;
 use crate::runtime::{Builder, MAX_IN_FLIGHT, Runtime};
 use crate::sync::threads::{scope, spawn_in};
-use crate::sync::{Mutex, Ordering, lock};
+use crate::sync::{Mutex, lock};
 
 /// On how many threads the stages of the dispatcher run: taking requests, naming their rows, fetching, joining the graph.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -97,13 +98,16 @@ impl Runtime {
     {
         self.drain();
         let window = Window::new(self.config().max_in_flight, checked_max::<A>()?);
-        replay(self.config(), &window, log, app)
+        let counts = self.replay_counts();
+        counts.reset();
+        replay(self.config(), &window, counts, log, app)
     }
 }
 
 fn replay<L, A>(
     config: &Builder,
     window: &Window<A::Txn>,
+    counts: AllCounts,
     log: L,
     app: &A,
 ) -> Result<Replayed, ReplayError>
@@ -121,6 +125,7 @@ where
         config.max_in_flight,
         Batches::Published,
         patience,
+        counts,
     );
     // On the heap, where tools can tell by the pointers to it whose words its threads meet at.
     let executor = Box::new(Executor::new(app, window, patience));
@@ -195,15 +200,14 @@ fn finish<A: App>(executor: &Executor<'_, A>, crew: &Crew) {
 }
 
 fn outcome<A: App>(executor: Executor<'_, A>, crew: &Crew) -> Replayed {
-    let mut replayed = executor.outcome(crew.executed());
-    let helper = crew.helper();
-    replayed.helped = crew.counts(helper).executed.load(Ordering::Relaxed);
-    for counts in (0..helper).map(|worker| crew.counts(worker)) {
-        replayed.stolen += counts.stolen.load(Ordering::Relaxed);
-        replayed.handed += counts.handed.load(Ordering::Relaxed);
-        replayed.parked += counts.parked.load(Ordering::Relaxed);
+    let done = Watch::new(crew.counts().clone()).now();
+    Replayed {
+        helped: done.helped,
+        stolen: done.stolen,
+        handed: done.handed,
+        parked: done.parked,
+        ..executor.outcome(done.executed)
     }
-    replayed
 }
 
 fn pin_to(processor: Option<usize>) {

@@ -9,7 +9,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
 
 use crate::bell::{Bell, Patience};
-use crate::crew::{Crew, Engine, Hand, bump};
+use crate::counts::{AllCounts, bump};
+use crate::crew::{Crew, Engine, Hand};
 use crate::line::{Line, prefetch_to_write};
 use crate::panics::{OnPanic, message};
 use crate::ring::Batches;
@@ -145,7 +146,14 @@ impl When {
         Self {
             over: Line::new(AtomicBool::new(false)),
             slab: Slab::new(max_in_flight),
-            crew: Crew::new(workers, LANES, max_in_flight, Batches::Open, patience),
+            crew: Crew::new(
+                workers,
+                LANES,
+                max_in_flight,
+                Batches::Open,
+                patience,
+                AllCounts::new(workers),
+            ),
             lanes: (0..LANES)
                 .map(|_| {
                     Line::new(Lane {
