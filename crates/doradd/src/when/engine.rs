@@ -141,8 +141,8 @@ impl Lane {
 impl When {
     pub(crate) fn new(workers: usize, max_in_flight: usize, on_panic: OnPanic) -> Self {
         let free = || UnsafeCell::new(NONE);
-        // One more that submits.
         let patience = Patience::of(workers + 1);
+        let counts = AllCounts::new(workers);
         Self {
             over: Line::new(AtomicBool::new(false)),
             slab: Slab::new(max_in_flight),
@@ -152,7 +152,7 @@ impl When {
                 max_in_flight,
                 Batches::Open,
                 patience,
-                AllCounts::new(workers),
+                counts,
             ),
             lanes: (0..LANES)
                 .map(|_| {
@@ -210,10 +210,7 @@ impl When {
     ///
     /// What has ended is read before what was submitted; so if the two are equal, they were equal at the time between.
     pub(crate) fn drain(&self) {
-        self.quiet.wait(|| {
-            let executed = self.crew.executed();
-            executed == self.submitted()
-        });
+        self.quiet.wait(|| self.crew.executed() == self.submitted());
     }
 
     /// Lets the workers return. Everything has ended, and nothing will be submitted.

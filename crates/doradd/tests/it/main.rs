@@ -2,6 +2,7 @@
 #![cfg(not(any(loom, shuttle)))]
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod bound;
 mod quiet;
 mod replay;
 mod replay_model;
