@@ -146,7 +146,7 @@ impl std::fmt::Display for Refusal {
             ),
             Self::FewWriters { side, writers, threads } => write!(
                 f,
-                "{side} does not do what its lines could be blamed for: of {threads} threads that ran, {writers} wrote to memory that others could share"
+                "{side} does not do what its lines could be blamed for: threads that ran: {threads}; that wrote to memory that others could share: {writers}"
             ),
             Self::SaturatedClient { side, client, server } => write!(
                 f,

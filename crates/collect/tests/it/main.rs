@@ -12,3 +12,4 @@ mod run;
 mod session;
 mod stacks;
 mod stopped;
+mod trial;

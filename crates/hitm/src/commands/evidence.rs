@@ -37,7 +37,17 @@ pub(super) fn evidence(
     };
     let ran = run(&recording, Some(at_most.plus(TO_FINISH)), None, stop);
     match ran {
-        Ok(run) if run.status == ExitStatus::Code(0) => recorded.report(),
+        Ok(run) if run.status == ExitStatus::Code(0) => {
+            let report = recorded.report()?;
+            // One that fails does something else than what was measured; one that we ended at its limit does not.
+            if let Some(ExitStatus::Code(code @ 1..)) = report.child {
+                bail!(
+                    "under hitm run it ended with exit code {code}: {}",
+                    run.stderr.last_lines(3).trim()
+                );
+            }
+            Ok(report)
+        }
         Ok(run) => bail!("{}", what_hitm_said(&run.stderr)),
         Err(TrialError::TimeOut { stderr, .. }) => bail!(
             "the recording did not end in time: {}",

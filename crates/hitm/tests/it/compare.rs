@@ -365,7 +365,7 @@ fn evidence_needs_two_threads_that_write() {
     for text in [
         "refused: x does not do",
         "give it more threads",
-        "of 1 thread",
+        "threads that ran: 1;",
     ] {
         assert!(all.contains(text), "no `{text}` in: {all}");
     }

@@ -124,10 +124,10 @@ fn side(sharing: Option<&Sharing>, recording: Option<&Recording>) -> String {
 
 fn denominators(recording: &Recording) -> String {
     let mut text = format!(
-        "{}, {} of {} write",
+        "{}, {} ran, {} of them wrote to memory that others could share",
         counted(recording.samples, "sample"),
-        recording.writing_threads,
-        counted(recording.threads, "thread")
+        counted(recording.threads, "thread"),
+        recording.writing_threads
     );
     if recording.undecoded > 0 {
         text.push_str(&format!(", {} not decoded", recording.undecoded));
