@@ -76,16 +76,19 @@ pub enum StaticRule {
     ElementsShareLine,
     /// Padding that does not keep neighbours away.
     PaddingWithoutAlignment,
+    /// A type that asks for whole lines, allocated by a call that promises less.
+    AlignmentNotGiven,
 }
 
 impl StaticRule {
     /// All of them.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::GlobalsShareLine,
         Self::FieldsShareLine,
         Self::ReadBesideWritten,
         Self::ElementsShareLine,
         Self::PaddingWithoutAlignment,
+        Self::AlignmentNotGiven,
     ];
 
     /// Its name in reports and policies.
@@ -97,6 +100,7 @@ impl StaticRule {
             Self::ReadBesideWritten => "read-beside-written",
             Self::ElementsShareLine => "elements-share-line",
             Self::PaddingWithoutAlignment => "padding-without-alignment",
+            Self::AlignmentNotGiven => "alignment-not-given",
         }
     }
 
@@ -118,6 +122,9 @@ impl StaticRule {
             }
             Self::PaddingWithoutAlignment => {
                 "A type is padded to whole cache lines but may begin anywhere."
+            }
+            Self::AlignmentNotGiven => {
+                "A type asks for whole cache lines, and what allocates it promises less."
             }
         }
     }

@@ -3,7 +3,7 @@
 
 use hitm_binary::debug::{DebugInfo, FramePlace, FrameVariable, TypeId};
 use hitm_binary::image::Image;
-use hitm_binary::program::{Block, BlockFrame, BlockKind, Program};
+use hitm_binary::program::{Block, BlockFrame, BlockKind, Hint, Pointing, Program};
 use hitm_model::{SourceLine, Svma, SvmaRange};
 use rustc_hash::FxHashMap;
 
@@ -104,22 +104,22 @@ impl<'a, 'd, 'i> Blocks<'a, 'd, 'i> {
     fn type_of(&self, block: &Block, size: Option<u64>) -> Option<TypeId> {
         let mut best: Option<(u64, TypeId)> = None;
         for hint in &block.hints {
-            let named = self.debug.pointers_at(hint.instruction).into_iter();
-            let by_code = self.debug.pointer_by_code(hint.instruction, hint.register);
-            for pointer in named.chain(by_code) {
-                // The register plus the pointer's offset is where the type begins.
-                if pointer.register != hint.register
-                    || hint.offset.wrapping_add(pointer.offset) != 0
-                {
-                    continue;
-                }
-                let Some(bytes) = self.debug.type_size(pointer.pointee) else {
+            let named = pointers(self.debug, hint);
+            let by_code = match hint.pointer {
+                Pointing::Register(register) => self
+                    .debug
+                    .pointer_by_code(hint.instruction, register)
+                    .map(|found| (hint.offset.wrapping_add(found.offset), found.pointee)),
+                Pointing::Frame { .. } => None,
+            };
+            for (at, pointee) in named.into_iter().chain(by_code) {
+                let Some(bytes) = self.debug.type_size(pointee).filter(|_| at == 0) else {
                     continue;
                 };
                 // A part of it that is known says little of the rest.
                 let fits = size.is_none_or(|size| bytes == size) && bytes > 0;
                 if fits && best.is_none_or(|(known, _)| bytes > known) {
-                    best = Some((bytes, pointer.pointee));
+                    best = Some((bytes, pointee));
                 }
             }
         }
@@ -181,6 +181,30 @@ impl<'a, 'd, 'i> Blocks<'a, 'd, 'i> {
             block: start,
             heap: false,
         }
+    }
+}
+
+/// What variables that point to a block are said to point to: where that begins in the block, and its type.
+pub(super) fn pointers(debug: &DebugInfo<'_>, hint: &Hint) -> Vec<(i64, TypeId)> {
+    match hint.pointer {
+        Pointing::Register(register) => debug
+            .pointers_at(hint.instruction)
+            .into_iter()
+            .filter(|pointer| pointer.register == register)
+            // The register plus the pointer's offset is where the type begins.
+            .map(|pointer| (hint.offset.wrapping_add(pointer.offset), pointer.pointee))
+            .collect(),
+        Pointing::Frame { cfa, fp } => debug
+            .frame_variables(hint.instruction)
+            .into_iter()
+            .filter(|variable| match variable.place {
+                FramePlace::CfaOffset(offset) => offset == cfa,
+                FramePlace::FpOffset(offset) => Some(offset) == fp,
+                FramePlace::SpOffset(_) => false,
+            })
+            .filter(|variable| variable.size == 8)
+            .filter_map(|variable| Some((hint.offset, debug.held_pointee(variable.ty)?)))
+            .collect(),
     }
 }
 

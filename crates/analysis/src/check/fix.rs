@@ -2,6 +2,7 @@
 
 use hitm_model::{Fix, LineSize, StaticRule};
 
+use super::alignment::AllocatedFacts;
 use super::facts::{Facts, ObjectFacts};
 use super::fields::Field;
 use super::judge::Suspicion;
@@ -125,6 +126,27 @@ pub(super) fn of_type(
             added_bytes: 0,
             instances: None,
         },
+    }
+}
+
+/// For a type whose alignment the allocator was not told.
+pub(super) fn of_alignment(one: &AllocatedFacts, rust: bool) -> Fix {
+    let AllocatedFacts { name, align, .. } = one;
+    let text = match (rust, one.allocator.starts_with("operator new")) {
+        (true, _) => format!("allocate {name} with Layout::new::<{name}>(), or in a Box"),
+        (false, true) => format!(
+            "build with -std=c++17 or newer, where new tells the allocator what {name} asks for (or -faligned-new)"
+        ),
+        (false, false) => format!(
+            "allocate {name} with aligned_alloc({align}, size), or posix_memalign; after realloc too, which keeps no \
+             alignment"
+        ),
+    };
+    Fix {
+        text,
+        // What an aligned block needs more, at most.
+        added_bytes: align.saturating_sub(one.promised),
+        instances: None,
     }
 }
 

@@ -2,16 +2,19 @@
 
 use hitm_binary::debug::{DebugInfo, Origin, SharedWord, WordKind};
 use hitm_binary::image::{DebugLevel, Image};
-use hitm_binary::program::{Place, Program, RootKind, Touch};
+use hitm_binary::program::{BlockKind, Place, Program, RootKind, Touch};
 use hitm_model::{AccessKind, LineSize, Svma, SvmaRange};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::blocks::{BlockObject, Blocks, own_name};
+use super::alignment::AllocatedFacts;
+use super::blocks::{self, BlockObject, Blocks, own_name};
 use super::facts::{Facts, ObjectFacts, RootFacts, Use, UseSite};
 use super::types::{PointerUse, TypeFacts, WordFacts};
 
 /// So many instructions of one use are kept.
 const MOST_SITES: usize = 8;
+/// So many of one block.
+const MOST_SITES_OF_BLOCK: usize = 64;
 /// So many accesses through pointers are looked at.
 const MOST_POINTER_USES: usize = 2_000_000;
 
@@ -20,6 +23,7 @@ pub(super) struct Gathered {
     pub(super) facts: Facts,
     pub(super) types: Vec<TypeFacts>,
     pub(super) pointer_uses: Vec<PointerUse>,
+    pub(super) allocated: Vec<AllocatedFacts>,
     /// Named objects in writable data.
     pub(super) named: u64,
     /// The objects that are on a stack or on the heap, by their place among all.
@@ -60,6 +64,7 @@ pub(super) fn gather(
             objects,
             uses,
         },
+        allocated: allocated(debug, program),
         types: types_of(debug),
         pointer_uses: pointer_uses(program),
         named: symbols.ranges.len() as u64,
@@ -287,15 +292,19 @@ fn uses_of(program: &Program, objects: &mut Objects<'_, '_, '_>) -> Vec<Use> {
     uses
 }
 
-fn add(used: &mut Use, touch: &Touch) {
-    used.locks |= touch.lock || touch.exchanges;
-    let site = UseSite {
+fn site_of(touch: &Touch) -> UseSite {
+    UseSite {
         function: touch.function,
         instruction: touch.instruction,
         kind: touch.kind,
         hot: touch.hot,
         chosen: touch.chosen,
-    };
+    }
+}
+
+fn add(used: &mut Use, touch: &Touch) {
+    used.locks |= touch.lock || touch.exchanges;
+    let site = site_of(touch);
     // Of each kind enough are kept to tell what is done, and where.
     let alike = used
         .sites
@@ -305,6 +314,57 @@ fn add(used: &mut Use, touch: &Touch) {
     if alike < MOST_SITES && !used.sites.contains(&site) {
         used.sites.push(site);
     }
+}
+
+/// The types that blocks of the heap hold for sure, where what their allocator promises is known.
+fn allocated(debug: &DebugInfo<'_>, program: &Program) -> Vec<AllocatedFacts> {
+    let mut uses: FxHashMap<Svma, Vec<(Option<u16>, UseSite)>> = FxHashMap::default();
+    for touch in program.touches().iter().chain(program.touches_alone()) {
+        if let Some(start) = program.block_start(touch.address) {
+            let sites = uses.entry(start).or_default();
+            let site = (touch.root, site_of(touch));
+            if sites.len() < MOST_SITES_OF_BLOCK && !sites.contains(&site) {
+                sites.push(site);
+            }
+        }
+    }
+    let mut all = Vec::new();
+    for (start, block) in program.blocks() {
+        let BlockKind::Heap {
+            site,
+            size: Some(room),
+        } = block.kind
+        else {
+            continue;
+        };
+        let Some(promise) = &block.promise else {
+            continue;
+        };
+        let mut seen = FxHashSet::default();
+        for hint in &block.hints {
+            for (at, ty) in blocks::pointers(debug, hint) {
+                let (Ok(at), Some(size @ 1..)) = (u64::try_from(at), debug.type_size(ty)) else {
+                    continue;
+                };
+                let fits = at.checked_add(size).is_some_and(|end| end <= room);
+                if !fits || !seen.insert((at, ty)) {
+                    continue;
+                }
+                all.push(AllocatedFacts {
+                    name: debug.type_name(ty),
+                    size,
+                    align: debug.type_align(ty),
+                    at,
+                    promised: promise.align,
+                    allocator: promise.allocator.clone(),
+                    site,
+                    declared: debug.declaration(ty),
+                    uses: uses.get(&start).cloned().unwrap_or_default(),
+                });
+            }
+        }
+    }
+    all
 }
 
 fn types_of(debug: &DebugInfo<'_>) -> Vec<TypeFacts> {

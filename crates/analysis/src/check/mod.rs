@@ -7,6 +7,7 @@
 //!
 //! [`judge`] has the rules. They need facts only, so that each has a text case.
 
+mod alignment;
 mod arrays;
 mod blocks;
 mod facts;
@@ -26,6 +27,7 @@ use hitm_binary::image::{DebugLevel, Image, ImageMachine};
 use hitm_binary::program::Program;
 use hitm_model::{CheckCaveat, CheckReport, CheckTotals, LineSize};
 
+pub use alignment::{AlignmentSuspicion, AllocatedFacts, judge_alignment};
 pub use facts::{EitherOr, Facts, ObjectFacts, RootFacts, Use, UseSite};
 pub use fields::{Field, User};
 pub use judge::{NoFinding, Suspicion};
@@ -122,7 +124,8 @@ pub fn check(image: &Image<'_>, path: &str, options: &CheckOptions<'_>) -> Check
         &gathered.pointer_uses,
     );
     let presenter = present::Presenter::new(image, &debug, &program, &gathered, options.line);
-    let mut findings = presenter.findings(suspicions, of_types);
+    let loose = judge_alignment(options.line, &gathered.facts.roots, &gathered.allocated);
+    let mut findings = presenter.findings(suspicions, of_types, &loose);
     let explained = presenter.explained(explained);
     let violations = match options.policy {
         Some(policy) => {

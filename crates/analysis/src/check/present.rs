@@ -11,6 +11,7 @@ use hitm_model::{
 };
 use rustc_hash::FxHashMap;
 
+use super::alignment::{AlignmentSuspicion, AllocatedFacts};
 use super::blocks::{self, BlockObject};
 use super::facts::{Facts, UseSite};
 use super::fields::Field;
@@ -33,6 +34,7 @@ pub(super) struct Presenter<'a, 'd, 'i> {
     facts: &'a Facts,
     in_blocks: &'a FxHashMap<usize, BlockObject>,
     types: &'a [TypeFacts],
+    allocated: &'a [AllocatedFacts],
     pointer_uses: &'a [PointerUse],
     line: LineSize,
     rust: bool,
@@ -54,6 +56,7 @@ impl<'a, 'd, 'i> Presenter<'a, 'd, 'i> {
             facts: &gathered.facts,
             in_blocks: &gathered.in_blocks,
             types: &gathered.types,
+            allocated: &gathered.allocated,
             pointer_uses: &gathered.pointer_uses,
             line,
             rust: image.is_rust(),
@@ -71,6 +74,7 @@ impl<'a, 'd, 'i> Presenter<'a, 'd, 'i> {
         &self,
         suspicions: Vec<Suspicion>,
         types: Vec<TypeSuspicion>,
+        loose: &[AlignmentSuspicion],
     ) -> Vec<StaticFinding> {
         let mut suspicions = suspicions;
         suspicions.sort_by_key(|it| (std::cmp::Reverse(it.confidence), it.line));
@@ -91,6 +95,9 @@ impl<'a, 'd, 'i> Presenter<'a, 'd, 'i> {
         };
         for suspicion in &suspicions {
             add(self.finding(suspicion), &mut findings, &mut numbers);
+        }
+        for suspicion in loose.iter().take(MOST_FINDINGS) {
+            add(self.loose_finding(suspicion), &mut findings, &mut numbers);
         }
         let mut types = types;
         types.sort_by_key(|it| (std::cmp::Reverse(it.confidence), it.ty));
@@ -274,6 +281,51 @@ impl<'a, 'd, 'i> Presenter<'a, 'd, 'i> {
             allowed: None,
             known: false,
         }
+    }
+
+    fn loose_finding(&self, suspicion: &AlignmentSuspicion) -> StaticFinding {
+        let one = &self.allocated[suspicion.allocated];
+        let rule = StaticRule::AlignmentNotGiven;
+        let party = Party {
+            name: one.name.clone(),
+            type_name: Some(one.name.clone()),
+            address: None,
+            section: Some("the heap".to_owned()),
+            offset: 0,
+            size: one.size,
+            declared: one.declared.clone(),
+            touched_by: self.touchers(one.uses.clone()),
+        };
+        let inside = match one.at {
+            0 => String::new(),
+            at => format!(" {at} bytes into its block"),
+        };
+        let (by, place) = self.called_at(one.site);
+        StaticFinding {
+            fingerprint: fingerprint(rule, std::slice::from_ref(&one.name)),
+            rule,
+            confidence: suspicion.confidence,
+            why: format!(
+                "it asks for addresses that are multiples of {}, and is allocated{inside} by {} in {by}{place}, which \
+                 promises multiples of {} only: it may begin anywhere on a line, beside what is somebody else's",
+                one.align, one.allocator, suspicion.promised
+            ),
+            fix: fix::of_alignment(one, self.rust),
+            line: None,
+            parties: vec![party],
+            allowed: None,
+            known: false,
+        }
+    }
+
+    /// The function that a call is in, and ` (file:line)` where that is known.
+    fn called_at(&self, site: Svma) -> (String, String) {
+        let frames = self.debug.source_frames(site);
+        let own = frames.iter().find(|frame| !frame.is_library());
+        let place = own
+            .and_then(|frame| frame.line.as_ref())
+            .map_or_else(String::new, |line| format!(" ({line})"));
+        (self.function_name_at(site), place)
     }
 
     fn party(&self, field: &Field, stride: Option<u32>) -> Party {

@@ -4,6 +4,7 @@
 
 mod attribution;
 mod check_rules;
+mod check_types;
 mod costs;
 mod functions;
 mod layout;

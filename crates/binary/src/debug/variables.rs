@@ -85,6 +85,12 @@ impl<'i> DebugInfo<'i> {
         self.scope_at(ip.0).frame.clone()
     }
 
+    /// What a variable of this type points to: a pointer, or what begins with one as a smart pointer does.
+    #[must_use]
+    pub fn held_pointee(&self, ty: TypeId) -> Option<TypeId> {
+        self.pointer_in(ty.0, 0).map(TypeId)
+    }
+
     fn scope_at(&self, ip: u64) -> Rc<Scope> {
         if let Some(known) = self.scopes.borrow().get(&ip) {
             return Rc::clone(known);

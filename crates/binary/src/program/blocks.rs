@@ -6,7 +6,7 @@
 
 use hitm_model::Svma;
 
-pub use super::instances::{BlockKind, Hint};
+pub use super::instances::{BlockKind, Hint, Pointing};
 
 /// Where addresses of blocks begin.
 const FIRST: u64 = 1 << 62;
@@ -20,8 +20,19 @@ pub struct Block {
     pub kind: BlockKind,
     /// What its address is a multiple of.
     pub align: u64,
-    /// Where in the code a register points to it.
+    /// Of the heap: by whom it is allocated, where that is known to promise something about the address.
+    pub promise: Option<Promise>,
+    /// Where in the code a register or a variable points to it.
     pub hints: Vec<Hint>,
+}
+
+/// What an allocator promises of a block.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Promise {
+    /// The allocator's name.
+    pub allocator: String,
+    /// What the block's address is a multiple of, by the allocator's contract. That it is one of more is luck.
+    pub align: u64,
 }
 
 /// A function that is at work on a stack while a thread is started.

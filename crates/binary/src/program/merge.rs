@@ -11,15 +11,26 @@ use super::instances::Instances;
 use super::reach::{Reached, Touch};
 use super::roots::{Graph, MOST_ROOTS, Root, RootKind, Roots};
 
+/// Who touches what.
+pub(super) struct Merged {
+    /// What several threads may reach.
+    pub(super) touches: Vec<Touch>,
+    /// Some of what one thread has for itself on the heap.
+    pub(super) alone: Vec<Touch>,
+}
+
 pub(super) fn merge(
     roots: &mut Roots,
     followed: &mut Reached,
     touches: Vec<Touch>,
     graph: &Graph,
     instances: &Instances,
-) -> Vec<Touch> {
+) -> Merged {
     if instances.all.is_empty() {
-        return touches;
+        return Merged {
+            touches,
+            alone: Vec::new(),
+        };
     }
     followed.given_up |= instances.all.iter().any(|instance| !instance.complete);
     let old = std::mem::take(&mut roots.all);
@@ -109,16 +120,20 @@ pub(super) fn merge(
             }
         }
     }
-    for (run, touch) in &instances.touches {
+    let with_root = |(run, touch): &(u32, Touch)| {
         let root = match run.checked_sub(1) {
             None => 0,
             Some(number) if (number as usize) < room => (first + number as usize) as u16,
-            Some(_) => continue,
+            Some(_) => return None,
         };
-        merged.push(Touch {
+        Some(Touch {
             root: Some(root),
             ..*touch
-        });
+        })
+    };
+    merged.extend(instances.touches.iter().filter_map(with_root));
+    Merged {
+        touches: merged,
+        alone: instances.alone.iter().filter_map(with_root).collect(),
     }
-    merged
 }

@@ -30,7 +30,7 @@ mod whole;
 
 use hitm_model::{AccessKind, Svma, SvmaRange};
 
-pub use blocks::{Block, BlockFrame, BlockKind, Hint};
+pub use blocks::{Block, BlockFrame, BlockKind, Hint, Pointing, Promise};
 pub use reach::{Reached, Touch};
 pub use roots::{Root, RootKind};
 pub use value::Lineage;

@@ -25,6 +25,7 @@ pub struct Program {
     imports: Vec<String>,
     pub(super) roots: roots::Roots,
     reached: Vec<reach::Touch>,
+    alone: Vec<reach::Touch>,
     followed: reach::Reached,
     blocks: Vec<Block>,
     frames: Vec<BlockFrame>,
@@ -41,6 +42,7 @@ impl Program {
             imports: Vec::new(),
             roots: roots::Roots::default(),
             reached: Vec::new(),
+            alone: Vec::new(),
             followed: reach::Reached::default(),
             blocks: Vec::new(),
             frames: Vec::new(),
@@ -54,9 +56,10 @@ impl Program {
         let by_main = followed.by_root.first().map_or(&[][..], Vec::as_slice);
         let instances = instances::follow(&view, &program.functions, &graph, (main, by_main));
         let roots = &mut program.roots;
-        let reached = merge::merge(roots, &mut followed, reached, &graph, &instances);
+        let merged = merge::merge(roots, &mut followed, reached, &graph, &instances);
         drop(graph);
-        program.reached = reached;
+        program.reached = merged.touches;
+        program.alone = merged.alone;
         program.followed = followed;
         program.blocks = instances.blocks;
         program.frames = instances.frames;
@@ -124,6 +127,12 @@ impl Program {
         &self.reached
     }
 
+    /// How threads touch blocks of the heap that each has for itself; of each block some.
+    #[must_use]
+    pub fn touches_alone(&self) -> &[reach::Touch] {
+        &self.alone
+    }
+
     /// The stack or block of the heap that an address of a touch is in; `None` for one of the file.
     #[must_use]
     pub fn block_at(&self, address: Svma) -> Option<&Block> {
@@ -136,6 +145,14 @@ impl Program {
         let number = blocks::number_at(address)?;
         let block = self.blocks.get(number)?;
         Some(blocks::address_of(number as u32, block.kind, 0))
+    }
+
+    /// All blocks, with where each begins.
+    pub fn blocks(&self) -> impl Iterator<Item = (Svma, &Block)> {
+        self.blocks.iter().enumerate().map(|(number, block)| {
+            let start = blocks::address_of(number as u32, block.kind, 0);
+            (start, block)
+        })
     }
 
     /// The functions that are at work on stacks while threads are started.

@@ -1,14 +1,17 @@
 //! The baseline of `hitm check`: fingerprints of what is known, so that only new findings fail.
 
 use std::collections::HashSet;
-use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
 use hitm_model::CheckReport;
 
+use super::input::read_text;
 use super::replace::replace;
+
+/// A baseline is not larger than this: some hundred thousand findings.
+const MOST: u64 = 64 << 20;
 
 /// What is known.
 pub(super) struct Baseline {
@@ -20,7 +23,7 @@ impl Baseline {
     /// Reads a baseline: the first word of each line is a fingerprint.
     pub(super) fn read(path: &Path) -> Result<Self> {
         let shown = path.display();
-        let text = fs::read_to_string(path).with_context(|| {
+        let text = read_text(path, MOST).with_context(|| {
             format!("cannot read the baseline {shown} (make one: --write-baseline {shown})")
         })?;
         let mut known = HashSet::new();

@@ -1,6 +1,5 @@
 //! `hitm check`: what a binary's layout and code say before it runs.
 
-use std::fs;
 use std::io;
 use std::path::Path;
 
@@ -11,6 +10,7 @@ use hitm_report::{CheckFailOn, CheckTableOptions, SourceTree};
 
 use super::baseline::{self, Baseline};
 use super::found::{self, To};
+use super::input::read_text;
 use super::static_binary::{StaticBinary, jobs};
 use crate::cli::{CheckArgs, ConfidenceChoice};
 use crate::exit_codes::Exit;
@@ -18,6 +18,8 @@ use crate::output;
 
 /// The policy that is used where none is given.
 const POLICY: &str = "hitm.toml";
+/// A policy is not larger than this.
+const MOST_OF_POLICY: u64 = 1 << 20;
 
 /// Checks binaries.
 pub(crate) fn check(args: &CheckArgs) -> Result<Exit> {
@@ -55,7 +57,7 @@ pub(crate) fn check(args: &CheckArgs) -> Result<Exit> {
 fn policy(given: Option<&Path>) -> Result<Option<Policy>> {
     let path = given.unwrap_or(Path::new(POLICY));
     let shown = path.display().to_string();
-    let text = match fs::read_to_string(path) {
+    let text = match read_text(path, MOST_OF_POLICY) {
         Ok(text) => text,
         Err(error) if given.is_none() && error.kind() == io::ErrorKind::NotFound => {
             return Ok(None);

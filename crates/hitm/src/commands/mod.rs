@@ -11,6 +11,7 @@ pub(crate) mod doctor;
 mod evidence;
 mod found;
 pub(crate) mod history;
+mod input;
 mod interrupt;
 pub(crate) mod layout;
 mod planner;

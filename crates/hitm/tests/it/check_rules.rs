@@ -80,6 +80,79 @@ fn of_two_layouts_in_one_program_only_the_faulty_one_is_named() {
     }
 }
 
+/// What is named of a program; `None` where it cannot be compiled here.
+fn named(language: Language, source: &str, flags: &[&str]) -> Option<Vec<String>> {
+    let source = self::source(&format!("../alignment/{source}"));
+    let program = match compile_program(language, &source, flags) {
+        Ok(built) => built.program.to_string_lossy().into_owned(),
+        Err(CompileError::NoCompiler(_)) => return None,
+        Err(error) => panic!("{error}"),
+    };
+    let said = Session::new().hitm(["check", "--json", &program]).stdout;
+    let document: serde_json::Value = serde_json::from_str(&said).unwrap();
+    let findings = document["binaries"][0]["findings"].as_array().unwrap();
+    let text = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
+    Some(
+        findings
+            .iter()
+            .map(|finding| {
+                let party = text(&finding["parties"][0]["name"]);
+                format!(
+                    "{party} {} {}",
+                    text(&finding["rule"]),
+                    text(&finding["why"])
+                )
+            })
+            .collect(),
+    )
+}
+
+/// Types that ask for a line of their own: some allocators are told, some are not, and of some nothing is known.
+#[test]
+fn a_type_that_asks_for_a_line_is_named_where_its_allocator_is_not_told() {
+    let how = |number: u32| format!("-DHOW={number}");
+    for level in ["-O0", "-O2"] {
+        for number in [0, 1, 2, 3, 4, 10, 11, 12, 13, 14] {
+            let Some(named) = named(Language::C, "c_heap.c", &[level, &how(number)]) else {
+                skip!("gcc is not installed");
+            };
+            let by = ["malloc", "calloc", "realloc", "malloc", "malloc"].get(number as usize);
+            match (by, named.as_slice()) {
+                (Some(by), [one]) => assert!(
+                    one.starts_with("counter alignment-not-given") && one.contains(by),
+                    "{number} {level}: {one}"
+                ),
+                (None, []) => {}
+                _ => panic!("{number} {level}: {named:?}"),
+            }
+        }
+    }
+    for number in 0..3 {
+        for (standard, expected) in [("-std=c++11", 1), ("-std=c++17", 0)] {
+            let flags = [standard, "-Wno-aligned-new", &how(number)];
+            let Some(named) = named(Language::Cpp, "cpp_new.cpp", &flags) else {
+                skip!("g++ is not installed");
+            };
+            assert_eq!(named.len(), expected, "{number} {standard}: {named:?}");
+            let by_new = |one: &String| {
+                one.starts_with("Counter alignment-not-given") && one.contains("operator new")
+            };
+            assert!(named.iter().all(by_new), "{number} {standard}: {named:?}");
+        }
+    }
+    for (flags, expected) in [(&[][..], 0), (&["--cfg=RAW"][..], 1)] {
+        let flags: Vec<&str> = flags
+            .iter()
+            .copied()
+            .chain(["--check-cfg=cfg(RAW)"])
+            .collect();
+        let Some(named) = named(Language::Rust, "rs_vec.rs", &flags) else {
+            skip!("rustc is not installed");
+        };
+        assert_eq!(named.len(), expected, "{flags:?}: {named:?}");
+    }
+}
+
 /// An ELF file of another machine: the code of one that there is, with another number in its head.
 #[test]
 fn of_another_machine_the_types_and_the_policy_are_checked() {

@@ -5,6 +5,8 @@ use std::fs::{self, File};
 use std::process::{Command, Stdio};
 
 use hitm_testkit::{CompileError, Language, compile_program, skipped};
+use nix::sys::stat::Mode;
+use nix::unistd::mkfifo;
 
 use crate::session::Session;
 
@@ -233,6 +235,24 @@ fn policies_and_baselines_that_cannot_be_read() {
     ] {
         check(&session, &arguments, 2, &[says]);
     }
+    // What may never end is not waited for.
+    mkfifo(&session.path("pipe"), Mode::S_IRWXU).unwrap();
+    let large = File::create(session.path("large")).unwrap();
+    large.set_len(1 << 40).unwrap();
+    for flag in ["--policy", "--baseline"] {
+        for (path, says) in [
+            ("pipe", "a named pipe, which may never be written to"),
+            ("/dev/zero", "it is a device, not a file"),
+            (".", "it is a directory, not a file"),
+            ("large", "is it another file?"),
+        ] {
+            check(&session, &[flag, path], 2, &["cannot read the", says]);
+        }
+        check(&session, &[flag, "/dev/null"], 0, &[]);
+    }
+    mkfifo(&session.path("hitm.toml"), Mode::S_IRWXU).unwrap();
+    check(&session, &[], 2, &["the policy hitm.toml", "a named pipe"]);
+    fs::remove_file(session.path("hitm.toml")).unwrap();
     // What is there unasked must be readable too: a gate does not pass because its policy is not.
     fs::create_dir(session.path("hitm.toml")).unwrap();
     check(

@@ -113,6 +113,7 @@ enum Rule {
     ReadBesideWritten,
     ElementsShareLine,
     PaddingWithoutAlignment,
+    AlignmentNotGiven,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -269,6 +270,7 @@ fn finding(finding: &StaticFinding, report: &CheckReport) -> Finding {
             StaticRule::ReadBesideWritten => Rule::ReadBesideWritten,
             StaticRule::ElementsShareLine => Rule::ElementsShareLine,
             StaticRule::PaddingWithoutAlignment => Rule::PaddingWithoutAlignment,
+            StaticRule::AlignmentNotGiven => Rule::AlignmentNotGiven,
         },
         verdict: Verdict::Unproven,
         confidence: match finding.confidence {

@@ -92,6 +92,9 @@ fn headline(finding: &StaticFinding) -> String {
         hitm_model::StaticRule::PaddingWithoutAlignment => {
             format!("{listed}: padded, but not aligned")
         }
+        hitm_model::StaticRule::AlignmentNotGiven => {
+            format!("{listed} is allocated with less than the alignment that it asks for")
+        }
         _ if finding.line.is_some() => format!("{listed} share a line"),
         _ => format!("{listed} may share a line"),
     }

@@ -3,8 +3,8 @@
 use hitm_model::{AccessKind, Svma};
 use iced_x86::{Instruction, InstructionInfoFactory, OpKind};
 
-use super::known::Known;
-use super::log::{BlockKind, Frame, Made};
+use super::known::{Alignment, Known};
+use super::log::{BlockKind, Frame, Made, Pointing};
 use super::memory::Space;
 use super::run::{After, Run};
 use crate::program::Target;
@@ -19,6 +19,8 @@ const LARGEST_BESIDE: usize = 600;
 const DEEPEST_BESIDE: usize = 6;
 /// Functions larger than this are not entered at all.
 const LARGEST: usize = 8000;
+/// What a block's address is a multiple of is told up to this.
+const LARGEST_ALIGNMENT: u64 = 1 << 16;
 /// Of copies so many bytes are followed.
 const LONGEST_COPY: i64 = 1 << 16;
 /// Of what is filled with zeros so many words are known.
@@ -113,7 +115,8 @@ impl Run<'_, '_> {
             if let [value] = self.state.get(register).all()
                 && let Some(name) = Self::register_of(register)
             {
-                self.log.hint(Svma(instruction.ip()), name, *value);
+                let pointer = Pointing::Register(name);
+                self.log.hint(Svma(instruction.ip()), pointer, *value);
             }
         }
         if let Some(starts) = self.world.graph.starts(target) {
@@ -127,7 +130,7 @@ impl Run<'_, '_> {
             self.touched_by_import(instruction, number);
         }
         if let Some(known) = self.world.known(target) {
-            return self.known(instruction, known);
+            return self.known(instruction, target, known);
         }
         match target {
             Target::Import(number) => {
@@ -299,7 +302,7 @@ impl Run<'_, '_> {
         }
     }
 
-    fn known(&mut self, instruction: &Instruction, known: Known) -> After {
+    fn known(&mut self, instruction: &Instruction, by: Target, known: Known) -> After {
         let mut result: Values = Value::something(Lineage::OTHER).into();
         match known {
             Known::Ends => return After::Nothing,
@@ -309,24 +312,22 @@ impl Run<'_, '_> {
                 let size = self
                     .number_in(size)
                     .zip(times)
-                    .map(|(a, b)| a.wrapping_mul(b));
-                let align = match align {
-                    Some(align) => self.number_in(align).unwrap_or(8).max(1).cast_unsigned(),
-                    None => 16,
-                };
-                result = self.allocate(instruction, size, align);
+                    .and_then(|(a, b)| a.checked_mul(b));
+                let promised = self.promised(by, align);
+                result = self.allocate(instruction, by, size, promised);
             }
             Known::AllocatesInto => {
-                let align = self.number_in(1).unwrap_or(16).max(1).cast_unsigned();
-                let block = self.allocate(instruction, self.number_in(2), align);
+                let promised = self.promised(by, Alignment::Argument(1));
+                let block = self.allocate(instruction, by, self.number_in(2), promised);
                 let into = self.state.get(ARGUMENTS[0]).clone();
                 self.push(&into, block);
                 result = Value::number(0).into();
             }
-            Known::Resizes { size } => {
+            Known::Resizes { size, align } => {
                 let size = self.number_in(size);
                 let old = self.state.get(ARGUMENTS[0]).clone();
-                result = self.allocate(instruction, size, 16);
+                let promised = self.promised(by, align);
+                result = self.allocate(instruction, by, size, promised);
                 if let ([old], [new]) = (old.all(), result.all())
                     && let (Some(from), Some(to)) = (Space::of(*old), Space::of(*new))
                     && from != to
@@ -355,28 +356,46 @@ impl Run<'_, '_> {
         After::Next
     }
 
-    fn allocate(&mut self, instruction: &Instruction, size: Option<i64>, align: u64) -> Values {
+    /// What the address of a new block is a multiple of, by the allocator's contract; `None` where that is not known.
+    ///
+    /// An allocator of the program's own may give more than the library's function of its name; one that is told the
+    /// alignment gives that.
+    fn promised(&self, by: Target, align: Alignment) -> Option<u64> {
+        match align {
+            Alignment::Argument(argument) => self
+                .number_in(argument)
+                .and_then(|align| u64::try_from(align).ok())
+                .filter(|align| align.is_power_of_two()),
+            Alignment::Fixed(align) => matches!(by, Target::Import(_)).then_some(align),
+        }
+    }
+
+    fn allocate(
+        &mut self,
+        instruction: &Instruction,
+        by: Target,
+        size: Option<i64>,
+        promised: Option<u64>,
+    ) -> Values {
         let size = size.and_then(|size| u64::try_from(size).ok());
         let run = self.errand.run;
         let (repeated, site) = (self.hot, Svma(instruction.ip()));
-        let align = if align.is_power_of_two() {
-            align.min(1 << 16)
-        } else {
-            8
-        };
         // Allocators align to 16 at least whatever is asked for.
-        let align = if size.is_some_and(|size| size < 16) {
-            align.max(8)
+        let least = if size.is_some_and(|size| size < 16) {
+            8
         } else {
-            align.max(16)
+            16
         };
+        let align = promised.unwrap_or(least).clamp(least, LARGEST_ALIGNMENT);
         let key = (self.way(instruction), u64::from(run) << 32);
         let number = self.log.block(key, || Made {
             kind: BlockKind::Heap { site, size },
             align,
+            promised: promised.map(|align| (by, align)),
             hints: Vec::new(),
             repeated,
             run,
+            alone: Vec::new(),
         });
         let made = &mut self.log.blocks[number as usize];
         if let BlockKind::Heap { size: known, .. } = &mut made.kind
@@ -385,6 +404,9 @@ impl Run<'_, '_> {
             *known = None;
         }
         made.align = made.align.min(align);
+        if made.promised != promised.map(|align| (by, align)) {
+            made.promised = None;
+        }
         self.state.memory.begin(Space::Block(number));
         Value::of(Origin::Block(number), 0, Lineage::NONE).into()
     }
@@ -401,9 +423,11 @@ impl Run<'_, '_> {
                     BlockKind::Stack
                 },
                 align,
+                promised: None,
                 hints: Vec::new(),
                 repeated,
                 run,
+                alone: Vec::new(),
             })
     }
 

@@ -1,20 +1,31 @@
 //! What well-known functions do with memory: allocate it, copy it, fill it, and which do nothing to what they are given.
 
+/// What the address of a new block is a multiple of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Alignment {
+    /// Always of this.
+    Fixed(u64),
+    /// Of what an argument says.
+    Argument(usize),
+}
+
+/// What `malloc` and C++'s `operator new` promise on x86-64: enough for a `long double`.
+const OF_MALLOC: Alignment = Alignment::Fixed(16);
+
 /// What a well-known function does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Known {
     /// Allocates as many bytes as an argument says.
     Allocates {
         size: usize,
-        /// The argument with the alignment.
-        align: Option<usize>,
+        align: Alignment,
         /// The argument that the size is to be multiplied with.
         times: Option<usize>,
     },
     /// Allocates what its first argument points to shall point to.
     AllocatesInto,
     /// Gives a block another size: the first argument is the old one.
-    Resizes { size: usize },
+    Resizes { size: usize, align: Alignment },
     /// Copies as many bytes as the third argument says from the second to the first.
     Copies,
     /// Fills as many bytes as the third argument says.
@@ -39,12 +50,15 @@ pub(super) fn function(raw: &str, name: &str) -> Option<Known> {
     if rust("__rust_alloc") || rust("__rust_alloc_zeroed") {
         return Some(Known::Allocates {
             size: 0,
-            align: Some(1),
+            align: Alignment::Argument(1),
             times: None,
         });
     }
     if rust("__rust_realloc") {
-        return Some(Known::Resizes { size: 3 });
+        return Some(Known::Resizes {
+            size: 3,
+            align: Alignment::Argument(2),
+        });
     }
     // What is printed is read, whatever the way to the terminal does.
     let prints = ["std::io::stdio::_print", "std::io::stdio::_eprint"];
@@ -66,21 +80,25 @@ fn by_name(name: &str) -> Option<Known> {
         | "_Znam"
         | "_ZnwmRKSt9nothrow_t"
         | "_ZnamRKSt9nothrow_t"
-        | "valloc"
         | "g_malloc"
-        | "g_malloc0" => allocates(0, None),
+        | "g_malloc0" => allocates(0, OF_MALLOC),
+        // A page.
+        "valloc" => allocates(0, Alignment::Fixed(4096)),
         "calloc" => Known::Allocates {
             size: 0,
-            align: None,
+            align: OF_MALLOC,
             times: Some(1),
         },
         "_ZnwmSt11align_val_t"
         | "_ZnamSt11align_val_t"
         | "_ZnwmSt11align_val_tRKSt9nothrow_t"
-        | "_ZnamSt11align_val_tRKSt9nothrow_t" => allocates(0, Some(1)),
-        "aligned_alloc" | "memalign" => allocates(1, Some(0)),
+        | "_ZnamSt11align_val_tRKSt9nothrow_t" => allocates(0, Alignment::Argument(1)),
+        "aligned_alloc" | "memalign" => allocates(1, Alignment::Argument(0)),
         "posix_memalign" => Known::AllocatesInto,
-        "realloc" => Known::Resizes { size: 1 },
+        "realloc" => Known::Resizes {
+            size: 1,
+            align: OF_MALLOC,
+        },
         "memcpy" | "memmove" | "__memcpy_chk" | "__memmove_chk" => Known::Copies,
         "memset" | "__memset_chk" => Known::Fills,
         "pthread_create" | "thrd_create" | "pthread_attr_init" | "time" => Known::Writes {

@@ -4,8 +4,11 @@ use hitm_model::{AccessKind, Register, Svma};
 use rustc_hash::FxHashMap;
 
 use super::memory::{Memory, Space};
+use crate::program::Target;
 use crate::program::value::{Value, Values};
 
+/// So many touches of a block are kept that is one thread's alone.
+const MOST_ALONE: usize = 8;
 /// So many places in the code where a block is pointed to are kept for naming it.
 const MOST_HINTS: usize = 32;
 
@@ -58,15 +61,29 @@ pub(super) struct Frame {
     pub(super) way: u64,
 }
 
-/// A place in the code where a register points to a block.
+/// A place in the code where something points to a block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Hint {
     /// The instruction.
     pub instruction: Svma,
-    /// The register, before the instruction.
-    pub register: Register,
+    /// What points to it.
+    pub pointer: Pointing,
     /// Where it points to in the block.
     pub offset: i64,
+}
+
+/// What points to a block.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Pointing {
+    /// A register, before the instruction.
+    Register(Register),
+    /// A word of the function's frame, which the instruction stores.
+    Frame {
+        /// Where it is from the canonical frame address.
+        cfa: i64,
+        /// The same from `rbp`, if that points into the frame.
+        fp: Option<i64>,
+    },
 }
 
 /// Memory that is there only while the program runs.
@@ -75,11 +92,16 @@ pub(super) struct Made {
     pub(super) kind: BlockKind,
     /// What its address is a multiple of.
     pub(super) align: u64,
+    /// Which function allocated it, and what its address is a multiple of by that function's contract, where both are
+    /// always the same.
+    pub(super) promised: Option<(Target, u64)>,
     pub(super) hints: Vec<Hint>,
     /// Whether there may be several, one for each round of a loop.
     pub(super) repeated: bool,
     /// Whose it is.
     pub(super) run: u32,
+    /// The touches that are kept of threads that have it for themselves: of which run, at which instruction.
+    pub(super) alone: Vec<(u32, Svma)>,
 }
 
 /// What a block is.
@@ -102,6 +124,8 @@ pub enum BlockKind {
 #[derive(Debug, Default)]
 pub(super) struct Log {
     pub(super) touches: Vec<Noted>,
+    /// Some touches of blocks of the heap by the only thread that can reach them.
+    pub(super) alone: Vec<Noted>,
     pub(super) starts: Vec<Start>,
     /// Words that are written after threads were started: the ways to these.
     pub(super) later: Vec<(Space, i64, u64)>,
@@ -134,8 +158,32 @@ impl Log {
         number
     }
 
-    /// Notes that a register points to a block.
-    pub(super) fn hint(&mut self, at: Svma, register: Register, value: Value) {
+    /// Notes a touch of a block that is one thread's alone. In all rounds of a loop that is so for the first block at least.
+    pub(super) fn note_alone(&mut self, noted: Noted) {
+        let Space::Block(number) = noted.space else {
+            return;
+        };
+        let Some(block) = self.blocks.get_mut(number as usize) else {
+            return;
+        };
+        let known = (noted.run, noted.instruction);
+        let heap = matches!(block.kind, BlockKind::Heap { .. });
+        if heap && block.alone.len() < MOST_ALONE && !block.alone.contains(&known) {
+            block.alone.push(known);
+            self.alone.push(noted);
+        }
+    }
+
+    /// Forgets these touches: threads are numbered anew.
+    pub(super) fn forget_alone(&mut self) {
+        self.alone.clear();
+        for block in &mut self.blocks {
+            block.alone.clear();
+        }
+    }
+
+    /// Notes that something points to a block.
+    pub(super) fn hint(&mut self, at: Svma, pointer: Pointing, value: Value) {
         if let Some(Space::Block(number)) = Space::of(value)
             && value.stride == 0
             && let Some(block) = self.blocks.get_mut(number as usize)
@@ -143,7 +191,7 @@ impl Log {
         {
             let hint = Hint {
                 instruction: at,
-                register,
+                pointer,
                 offset: value.offset,
             };
             if !block.hints.contains(&hint) {

@@ -41,17 +41,17 @@ use self::log::{Frame, Log, Noted, Start};
 use self::memory::{Memory, Space};
 use self::run::{Errand, Run};
 use self::state::State;
-use self::world::World;
-use super::FunctionCode;
-use super::blocks::{Block, BlockFrame, address_of};
+use self::world::{Ground as _, World};
+use super::blocks::{Block, BlockFrame, Promise, address_of};
 use super::places::Surroundings as _;
 use super::reach::Touch;
 use super::registers::RSP;
 use super::roots::Graph;
 use super::value::{Lineage, Origin, Value, Values};
 use super::whole::View;
+use super::{FunctionCode, Target};
 
-pub use self::log::{BlockKind, Hint};
+pub use self::log::{BlockKind, Hint, Pointing};
 
 /// So many instances are run.
 const MOST_INSTANCES: usize = 64;
@@ -84,6 +84,8 @@ pub(super) struct Instances {
     pub(super) all: Vec<Instance>,
     /// Touches, of the instance of this number less one; 0 for the main thread.
     pub(super) touches: Vec<(u32, Touch)>,
+    /// The same of blocks of the heap that are one thread's alone; not all.
+    pub(super) alone: Vec<(u32, Touch)>,
     pub(super) blocks: Vec<Block>,
     pub(super) frames: Vec<BlockFrame>,
 }
@@ -107,6 +109,7 @@ pub(super) fn follow(
     for trusts_numbers in [false, true] {
         world.trusts_numbers = trusts_numbers;
         log.back_to((0, 0, 0));
+        log.forget_alone();
         let mut left = MOST_STEPS;
         find_starts(&mut world, &mut log, &tops, &mut left);
         found = threads(&mut world, &mut log, &mut left);
@@ -248,39 +251,16 @@ fn run(
     }
 }
 
+/// The name of an import without its version, as people write it.
+fn known_as(import: &str) -> String {
+    let name = import.split_once('@').map_or(import, |(name, _)| name);
+    crate::image::demangle(name).into_owned()
+}
+
 /// Turns offsets in blocks into addresses that nothing in the file has.
 fn finish(view: &View<'_, '_>, log: Log, all: Vec<Instance>) -> Instances {
-    let mut seen: FxHashSet<Noted> = FxHashSet::default();
-    let mut touches = Vec::new();
-    for noted in log.touches {
-        // What the main thread does with data of the file is found otherwise.
-        let address = match noted.space {
-            Space::File if noted.run == 0 => continue,
-            Space::File if !view.is_data(noted.offset.cast_unsigned()) => continue,
-            Space::File => Svma(noted.offset.cast_unsigned()),
-            Space::Block(block) => address_of(block, log.blocks[block as usize].kind, noted.offset),
-        };
-        if !seen.insert(noted) {
-            continue;
-        }
-        touches.push((
-            noted.run,
-            Touch {
-                root: None,
-                instruction: noted.instruction,
-                function: noted.function,
-                address,
-                size: noted.size,
-                kind: noted.kind,
-                exchanges: noted.exchanges,
-                lock: noted.lock,
-                hot: noted.hot,
-                stride: noted.stride,
-                by_thread: noted.by_thread,
-                chosen: noted.chosen,
-            },
-        ));
-    }
+    let touches = touches_of(view, &log, &log.touches);
+    let alone = touches_of(view, &log, &log.alone);
     let place = |values: &Values, by: i64| match values.all() {
         [value] if value.stride == 0 => match value.origin {
             Origin::Block(block) => {
@@ -310,13 +290,57 @@ fn finish(view: &View<'_, '_>, log: Log, all: Vec<Instance>) -> Instances {
         .map(|made| Block {
             kind: made.kind,
             align: made.align,
+            promise: made.promised.and_then(|(by, align)| {
+                let allocator = match by {
+                    Target::Import(number) => known_as(view.import(number)?),
+                    Target::Function(start) => view.names(start)?.1,
+                };
+                Some(Promise { allocator, align })
+            }),
             hints: made.hints,
         })
         .collect();
     Instances {
         all,
         touches,
+        alone,
         blocks,
         frames,
     }
+}
+
+/// Each touch once, with an address.
+fn touches_of(view: &View<'_, '_>, log: &Log, all: &[Noted]) -> Vec<(u32, Touch)> {
+    let mut seen: FxHashSet<Noted> = FxHashSet::default();
+    let mut touches = Vec::new();
+    for noted in all {
+        // What the main thread does with data of the file is found otherwise.
+        let address = match noted.space {
+            Space::File if noted.run == 0 => continue,
+            Space::File if !view.is_data(noted.offset.cast_unsigned()) => continue,
+            Space::File => Svma(noted.offset.cast_unsigned()),
+            Space::Block(block) => address_of(block, log.blocks[block as usize].kind, noted.offset),
+        };
+        if !seen.insert(*noted) {
+            continue;
+        }
+        touches.push((
+            noted.run,
+            Touch {
+                root: None,
+                instruction: noted.instruction,
+                function: noted.function,
+                address,
+                size: noted.size,
+                kind: noted.kind,
+                exchanges: noted.exchanges,
+                lock: noted.lock,
+                hot: noted.hot,
+                stride: noted.stride,
+                by_thread: noted.by_thread,
+                chosen: noted.chosen,
+            },
+        ));
+    }
+    touches
 }

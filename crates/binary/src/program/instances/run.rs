@@ -14,7 +14,7 @@ use iced_x86::{
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::body::Body;
-use super::log::{Frame, Log};
+use super::log::{Frame, Log, Pointing};
 use super::memory::Space;
 use super::state::{self, State};
 use super::world::World;
@@ -385,7 +385,8 @@ impl Run<'_, '_> {
                 && let [value] = self.state.get(base).all()
                 && let Some(register) = Self::register_of(base)
             {
-                self.log.hint(Svma(instruction.ip()), register, *value);
+                let pointer = Pointing::Register(register);
+                self.log.hint(Svma(instruction.ip()), pointer, *value);
             }
             self.touch(instruction, &address, size as u32, kind, false);
             if writes(memory.access()) {
@@ -398,6 +399,11 @@ impl Run<'_, '_> {
         self.changes(address, size);
         let sure = address.all().len() == 1;
         let stored = self.stored(instruction, size);
+        if let (Some([value]), [at]) = (stored.as_ref().map(Values::all), address.all())
+            && let Some(pointer) = self.in_frame(*at)
+        {
+            self.log.hint(Svma(instruction.ip()), pointer, *value);
+        }
         let pair = self.state.stored_vector(instruction, size);
         for value in address.all() {
             let Some(space) = Space::of(*value) else {
@@ -418,6 +424,20 @@ impl Run<'_, '_> {
                 None => memory.store(space, *value, size, stored.clone(), sure),
             }
         }
+    }
+
+    /// A word of the frame of the function that is being run: where code without optimisation keeps variables.
+    fn in_frame(&self, at: Value) -> Option<Pointing> {
+        let below = |top: &Values, by: i64| match top.all() {
+            [top] if top.origin == at.origin && top.stride == 0 && at.stride == 0 => {
+                Some(at.offset.wrapping_sub(top.offset.wrapping_add(by)))
+            }
+            _ => None,
+        };
+        // The canonical frame address is behind the return address.
+        let cfa = below(&self.frames.last()?.top, 8)?;
+        let fp = below(self.state.get(RBP), 0);
+        Some(Pointing::Frame { cfa, fp })
     }
 
     /// What an instruction stores, if it copies it.

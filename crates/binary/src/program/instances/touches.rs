@@ -13,7 +13,7 @@ use crate::program::value::{Lineage, Values};
 const MOST_CHANGES: usize = 1 << 20;
 
 impl Run<'_, '_> {
-    /// Notes a touch of what several threads may reach.
+    /// Notes a touch of what several threads may reach, and some of what is one thread's alone.
     pub(super) fn touch(
         &mut self,
         instruction: &Instruction,
@@ -31,6 +31,7 @@ impl Run<'_, '_> {
             let Some(space) = Space::of(*value) else {
                 continue;
             };
+            let mut alone = false;
             match space {
                 Space::File if !self.world.is_data(value.offset.cast_unsigned()) => continue,
                 Space::File => {}
@@ -38,13 +39,11 @@ impl Run<'_, '_> {
                     let block = &self.log.blocks[number as usize];
                     let own = block.run == self.errand.run;
                     let each = block.repeated && self.errand.many;
-                    if each || (own && (self.errand.many || !self.state.is_beside())) {
-                        continue;
-                    }
+                    alone = each || (own && (self.errand.many || !self.state.is_beside()));
                 }
             }
             let other = Lineage::OTHER.with(Lineage::ROUND);
-            self.log.touches.push(Noted {
+            let noted = Noted {
                 run: self.errand.run,
                 instruction: Svma(instruction.ip()),
                 function: self.frames.last().map_or(Svma(0), |frame| frame.function),
@@ -60,7 +59,11 @@ impl Run<'_, '_> {
                 lock,
                 hot: self.hot,
                 chosen,
-            });
+            };
+            match alone {
+                true => self.log.note_alone(noted),
+                false => self.log.touches.push(noted),
+            }
         }
     }
 
