@@ -4,13 +4,11 @@
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Arc;
 
 use anyhow::Result;
 use clap::{Args, Parser, Subcommand};
-use doradd_workloads::front::{self, Exit, RunOptions, Table};
+use doradd_workloads::front::{self, Exit, RunOptions, Table, Workload};
 use doradd_workloads::memory::{self, Bytes};
-use doradd_workloads::run::Meter;
 use doradd_workloads::tpcc::{Generator, PaymentRatio, Profile, Tpcc, Transaction, Warehouses};
 
 /// Executes a log of TPC-C's New-Order and Payment transactions, in parallel, with the result of executing it one by one.
@@ -108,20 +106,18 @@ fn generate(args: &GenArgs) -> Result<Exit> {
 }
 
 fn run(args: &RunArgs) -> Result<Exit> {
-    let options = &args.options;
-    options.check()?;
     let warehouses = warehouses(args.warehouses);
-    let bytes = Tpcc::<(), ()>::bytes(warehouses);
-    memory::check(
-        Bytes(bytes),
-        format!("{} warehouses", warehouses.0),
-        "give fewer with --warehouses",
-    )?;
-    let source = options.open::<Transaction>(warehouses)?;
-    let meter = Arc::new(Meter::new(8));
-    let machine = Tpcc::new(warehouses, Arc::clone(&meter));
-    let table = Table::Warehouses {
-        warehouses: warehouses.0.into(),
+    let workload = Workload::<Transaction> {
+        program: "tpcc",
+        bounds: warehouses,
+        bytes: Bytes(Tpcc::<(), ()>::bytes(warehouses)),
+        what: format!("{} warehouses", warehouses.0),
+        remedy: "give fewer with --warehouses",
+        table: Table::Warehouses {
+            warehouses: warehouses.0.into(),
+        },
     };
-    front::run("tpcc", options, machine, &meter, source, table)
+    front::run(&args.options, workload, |meter| {
+        Tpcc::new(warehouses, meter)
+    })
 }

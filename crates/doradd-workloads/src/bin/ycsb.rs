@@ -4,14 +4,12 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Arc;
 
 use anyhow::Result;
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use doradd_workloads::front::{self, Exit, RunOptions, Table};
+use doradd_workloads::front::{self, Exit, RunOptions, Table, Workload};
 use doradd_workloads::log::{Rows, Transaction};
-use doradd_workloads::memory::{self, Bytes};
-use doradd_workloads::run::Meter;
+use doradd_workloads::memory::Bytes;
 use doradd_workloads::ycsb::{Contention, Generator, Profile, Theta, WriteRatio, Ycsb};
 
 /// Executes a log of transactions over ten rows each, in parallel, with the result of executing it one by one.
@@ -157,20 +155,18 @@ fn run_with<const WORDS: usize>(args: &RunArgs) -> Result<Exit> {
         rows,
         row_bytes,
     } = args;
-    options.check()?;
-    let bytes = Ycsb::<(), (), WORDS>::bytes(Rows(*rows));
-    let what = format!("{rows} rows of {row_bytes} bytes");
-    memory::check(
-        Bytes(bytes),
-        what,
-        "give fewer with --rows, or smaller ones with --row-bytes",
-    )?;
-    let source = options.open::<Transaction>(Rows(*rows))?;
-    let meter = Arc::new(Meter::new(8));
-    let machine = Ycsb::<_, _, WORDS>::new(Rows(*rows), Arc::clone(&meter));
-    let table = Table::Rows {
-        rows: *rows,
-        row_bytes: *row_bytes,
+    let workload = Workload::<Transaction> {
+        program: "ycsb",
+        bounds: Rows(*rows),
+        bytes: Bytes(Ycsb::<(), (), WORDS>::bytes(Rows(*rows))),
+        what: format!("{rows} rows of {row_bytes} bytes"),
+        remedy: "give fewer with --rows, or smaller ones with --row-bytes",
+        table: Table::Rows {
+            rows: *rows,
+            row_bytes: *row_bytes,
+        },
     };
-    front::run("ycsb", options, machine, &meter, source, table)
+    front::run(options, workload, |meter| {
+        Ycsb::<_, _, WORDS>::new(Rows(*rows), meter)
+    })
 }

@@ -14,6 +14,6 @@ pub use descriptors::raise_descriptor_limit;
 pub use exit::{Exit, end};
 pub use json::{JSON_VERSION, Table, json_schema};
 pub use options::{DispatchChoice, RunOptions};
-pub use session::{interrupts, run};
+pub use session::{Workload, interrupts, run};
 pub use source::Source;
 pub use text::number;

@@ -14,6 +14,7 @@ use crate::front::options::RunOptions;
 use crate::front::source::Source;
 use crate::front::{progress, text};
 use crate::log::Entry;
+use crate::memory::{self, Bytes};
 use crate::request::Request;
 use crate::run::arrivals::Arrivals;
 use crate::run::{Arrival, Machine, Measured, Meter, Plan, Second, Verified, execute, verify};
@@ -21,11 +22,57 @@ use crate::run::{Arrival, Machine, Measured, Meter, Plan, Second, Verified, exec
 /// From how late on the dispatcher is said to be overloaded: far beyond any pause of the system.
 const OVERLOADED_NS: u64 = 100_000_000;
 
-/// Executes a log by the options, prints what it took, and compares with the serial oracle if that is asked for.
+/// Threads that a meter has blocks for from the start.
+const METERED: usize = 8;
+
+/// What a program executes its logs on.
+#[derive(Debug)]
+pub struct Workload<E: Entry> {
+    /// The program's name.
+    pub program: &'static str,
+    /// What a transaction may name.
+    pub bounds: E::Bounds,
+    /// What the tables need.
+    pub bytes: Bytes,
+    /// What they are, in words.
+    pub what: String,
+    /// What to do if that is too much.
+    pub remedy: &'static str,
+    /// What they are, for the JSON.
+    pub table: Table,
+}
+
+/// Executes a log by the options on a machine that is made once all else is known to be right.
 ///
 /// # Errors
-/// If the log turns out to be wrong, or the machine refuses threads or processors.
+/// If options contradict each other, there is too little memory, the log is wrong, or the machine refuses threads or
+/// processors.
 pub fn run<M, E>(
+    options: &RunOptions,
+    workload: Workload<E>,
+    machine: impl FnOnce(Arc<Meter>) -> M,
+) -> Result<Exit>
+where
+    E: Entry,
+    M: Machine<Txn = Request<Arrival, E>>,
+{
+    options.check()?;
+    memory::check(workload.bytes, workload.what, workload.remedy)?;
+    let source = options.open::<E>(workload.bounds)?;
+    let meter = Arc::new(Meter::new(METERED));
+    let machine = machine(Arc::clone(&meter));
+    execute_log(
+        workload.program,
+        options,
+        machine,
+        &meter,
+        source,
+        workload.table,
+    )
+}
+
+/// Executes a log, prints what it took, and compares with the serial oracle if that is asked for.
+fn execute_log<M, E>(
     program: &str,
     options: &RunOptions,
     mut machine: M,

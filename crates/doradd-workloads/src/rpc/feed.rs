@@ -3,13 +3,13 @@
 //! The dispatcher that finds nothing is told [`Next::NotYet`] first, so that it hands out what it has looked ahead at, and
 //! put to sleep only when it has asked in vain for a while. An idle server uses no processor time.
 
-use std::sync::atomic::{AtomicBool, Ordering, fence};
-use std::sync::{Arc, OnceLock};
-use std::thread::{self, Thread};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use doradd::{Log, Next};
-use hitm_counters::Isolated;
 use rtrb::{Consumer, Producer, RingBuffer};
+
+use crate::rpc::doorbell::Doorbell;
 
 /// How often the dispatcher asks in vain before it sleeps: first it spins, then it gives way, some microseconds in all.
 const PATIENCE: u32 = 640;
@@ -36,12 +36,11 @@ struct Cell<T>(T);
 
 #[derive(Debug, Default)]
 struct Shared {
-    sleeping: Isolated<AtomicBool>,
+    bell: Doorbell,
     /// The feed has ended; written once.
     ended: AtomicBool,
     /// The source has ended; written once.
     gone: AtomicBool,
-    dispatcher: OnceLock<Thread>,
 }
 
 /// A queue for so many requests; `gone` is called when the source ends.
@@ -80,11 +79,7 @@ impl<T> Feed<T> {
 
     /// Wakes the dispatcher if it sleeps.
     pub(crate) fn ring(&self) {
-        // The request is in the queue before we look for a sleeper; a sleeper says so before it looks into the queue.
-        fence(Ordering::SeqCst);
-        if self.shared.sleeping.load(Ordering::Relaxed) {
-            self.shared.unpark();
-        }
+        self.shared.bell.ring();
     }
 
     /// Whether the dispatcher has ended.
@@ -96,29 +91,16 @@ impl<T> Feed<T> {
 impl<T> Drop for Feed<T> {
     fn drop(&mut self) {
         self.shared.ended.store(true, Ordering::Release);
-        self.shared.unpark();
-    }
-}
-
-impl Shared {
-    #[cold]
-    fn unpark(&self) {
-        if let Some(dispatcher) = self.dispatcher.get() {
-            dispatcher.unpark();
-        }
+        self.shared.bell.ring();
     }
 }
 
 impl<T, F: FnMut()> Source<T, F> {
     #[cold]
     fn sleep(&mut self) {
-        self.shared.dispatcher.get_or_init(thread::current);
-        self.shared.sleeping.store(true, Ordering::Relaxed);
-        fence(Ordering::SeqCst);
-        while self.queue.is_empty() && !self.shared.ended.load(Ordering::Acquire) {
-            thread::park();
-        }
-        self.shared.sleeping.store(false, Ordering::Relaxed);
+        self.shared
+            .bell
+            .wait(|| !self.queue.is_empty() || self.shared.ended.load(Ordering::Acquire));
     }
 }
 

@@ -17,7 +17,7 @@
 //! | `acceptor` | new connections, also when there is no room for them |
 //! | `handler` | the loop of the one thread |
 //! | `order_log` | the accepted order as a file |
-//! | `feed` | the queue to the dispatcher, which is its log |
+//! | `feed`, `doorbell` | the queue to the dispatcher, which is its log, and where it sleeps |
 //! | `board`, `pending` | results on their way back, requests that wait for them |
 //! | `documents` | JSON with schemas |
 //! | `results` | one number for all results |
@@ -31,6 +31,7 @@ pub mod client;
 mod clients;
 mod connection;
 mod documents;
+mod doorbell;
 mod feed;
 mod handler;
 mod order_log;
