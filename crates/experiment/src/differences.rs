@@ -25,8 +25,8 @@ pub fn different_libraries(a: &SideFacts, b: &SideFacts) -> Vec<Difference<Libra
     let mut differences: Vec<Difference<LibraryFacts>> = Vec::new();
     for at in 0..a.programs.len().max(b.programs.len()) {
         let (of_a, of_b) = (libraries(a, at), libraries(b, at));
-        // Without a program there is nothing to say of its libraries.
-        if a.programs.get(at).is_none() || b.programs.get(at).is_none() {
+        // A script or a static program has none that are known; that its file is another one is seen anyway.
+        if of_a.is_empty() || of_b.is_empty() {
             continue;
         }
         let same = |one: &LibraryFacts, other: &LibraryFacts| {

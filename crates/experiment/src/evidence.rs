@@ -136,7 +136,7 @@ impl Evidence {
     }
 
     /// A side on which fewer than two threads write, and that shows nothing that another thread could have met: it does
-    /// not do what is to be compared.
+    /// not do what is to be compared. With too few samples nothing is said.
     #[must_use]
     pub fn too_few_writers(&self) -> Option<(Side, &Recording)> {
         let (Ok(a), Ok(b)) = (&self.a, &self.b) else {
@@ -145,7 +145,8 @@ impl Evidence {
         // One thread that writes is enough where others read beside it; and on the repaired side nobody meets any more.
         let lacks = |one: &Recording, other: &Recording| {
             let as_other = other.met && one.writing_threads >= other.writing_threads;
-            one.writing_threads < 2 && !one.met && !as_other
+            let seen = one.samples >= ENOUGH_SAMPLES;
+            seen && one.writing_threads < 2 && !one.met && !as_other
         };
         if lacks(a, b) {
             Some((Side::A, a))

@@ -26,11 +26,11 @@ pub(super) fn run(bench: &Bench, options: &Options) -> Result<Vec<Judged>> {
     let programs = [
         (
             "collect-packed",
-            format!("{collect} --layout packed --threads 2 --total 1e7 --runs 1"),
+            format!("{collect} --layout packed --threads 2 --total 2e8 --runs 1"),
         ),
         (
             "collect-padded",
-            format!("{collect} --layout padded --threads 2 --total 2e8 --runs 1"),
+            format!("{collect} --layout padded --threads 2 --total 8e8 --runs 1"),
         ),
         (
             "xz",

@@ -224,6 +224,8 @@ fn a_side_without_two_threads_that_write_is_noticed() {
     assert_eq!(lacking(one, one), Some(Side::A));
     assert_eq!(lacking(&packed, one), Some(Side::B), "its flag is missing");
     assert_eq!(lacking(one, &packed), Some(Side::A));
+    let hardly_seen = "samples=99 writers=1";
+    assert_eq!(lacking(&packed, hardly_seen), None, "who knows");
     // A writer beside a reader, and the same apart: nothing is missing.
     let beside = "samples=900 writers=1\nflag+cnt false 30%";
     assert_eq!(lacking(beside, one), None);

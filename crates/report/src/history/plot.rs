@@ -22,11 +22,12 @@ pub(super) fn plot(series: &Series, out: &mut impl Write) -> io::Result<()> {
         .collect();
     let low = percent.iter().copied().fold(f64::INFINITY, f64::min);
     let high = percent.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    // All the same is a line in the middle.
-    let span = (high - low).max(1e-9);
+    // Where all are the same there is one line.
+    let height = if high > low { HEIGHT } else { 1 };
+    let span = if high > low { high - low } else { 1.0 };
     let line_of = |value: f64| ((high - value) / span * (HEIGHT - 1) as f64).round() as usize;
     let starts = starts(series, skipped);
-    for line in 0..HEIGHT {
+    for line in 0..height {
         let at = high - span * line as f64 / (HEIGHT - 1) as f64;
         let cells: String = percent
             .iter()
