@@ -11,12 +11,14 @@ use crate::tidy as rules;
 use crate::tools::{cargo, check, install, root, succeeds, target_dir};
 
 /// Tools that tests use as compilers, oracles and clients, with the packages that have them.
-const TEST_TOOLS: [(&str, &str); 5] = [
+const TEST_TOOLS: [(&str, &str); 7] = [
     ("gcc", "gcc"),
     ("g++", "g++"),
     ("objdump", "binutils"),
     ("readelf", "binutils"),
     ("redis-benchmark", "redis-tools"), // has redis-cli too
+    ("make", "make"),
+    ("cmake", "cmake"),
 ];
 
 /// Everything; the tests come last, so that the last lines are the test runner's.

@@ -48,25 +48,12 @@ pub struct DiffOptions {
 /// Compares two builds.
 #[must_use]
 pub fn diff(old: Side<'_>, new: Side<'_>, options: &DiffOptions) -> BuildDiff {
-    let (old_sections, new_sections) = (old.image.sections(), new.image.sections());
-    let old_written = objects_in(old.image, &data(&old_sections, true));
-    let new_written = objects_in(new.image, &data(&new_sections, true));
-    let variables = pair(&old_written, &new_written);
-    let changes = lines::compare(
-        lines::Build {
-            objects: &old_written,
-            sections: &old_sections,
-        },
-        lines::Build {
-            objects: &new_written,
-            sections: &new_sections,
-        },
-        &variables,
-        options.line_size,
-    );
     let decodes = |side: Side<'_>| side.image.machine() == ImageMachine::X86_64;
     let same_machine = old.image.machine() == new.image.machine();
     let code = (same_machine && decodes(old) && decodes(new)).then(|| {
+        let (old_sections, new_sections) = (old.image.sections(), new.image.sections());
+        let old_written = objects_in(old.image, &data(&old_sections, true));
+        let new_written = objects_in(new.image, &data(&new_sections, true));
         let old_constants = objects_in(old.image, &data(&old_sections, false));
         let new_constants = objects_in(new.image, &data(&new_sections, false));
         let jobs = options.jobs;
@@ -81,17 +68,43 @@ pub fn diff(old: Side<'_>, new: Side<'_>, options: &DiffOptions) -> BuildDiff {
         .zip(new.catalog)
         .map(|(old, new)| types::compare(old, new, options));
     BuildDiff {
+        code,
+        types,
+        ..diff_variables(old, new, options.line_size)
+    }
+}
+
+/// Compares where the variables of two builds are, and nothing else: there is no word of code and types in what comes out.
+#[must_use]
+pub fn diff_variables(old: Side<'_>, new: Side<'_>, line_size: LineSize) -> BuildDiff {
+    let (old_sections, new_sections) = (old.image.sections(), new.image.sections());
+    let old_written = objects_in(old.image, &data(&old_sections, true));
+    let new_written = objects_in(new.image, &data(&new_sections, true));
+    let variables = pair(&old_written, &new_written);
+    let changes = lines::compare(
+        lines::Build {
+            objects: &old_written,
+            sections: &old_sections,
+        },
+        lines::Build {
+            objects: &new_written,
+            sections: &new_sections,
+        },
+        &variables,
+        line_size,
+    );
+    BuildDiff {
         old: old.name.to_owned(),
         new: new.name.to_owned(),
-        line_size: options.line_size,
+        line_size,
         objects: variables.both.len() as u64,
         joined: changes.joined,
         parted: changes.parted,
         new_neighbours: changes.new_neighbours,
         shifts: changes.shifts,
         variables: changes.variables,
-        code,
-        types,
+        code: None,
+        types: None,
         caveats: Vec::new(),
     }
 }

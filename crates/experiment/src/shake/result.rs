@@ -1,8 +1,8 @@
 //! All that is known at the end, for a report.
 
 use super::change::Change;
-use super::judge::Judgement;
-use super::rounds::Rounds;
+use super::judge::{Judgement, Verdict};
+use super::rounds::{ArmEnded, Rounds};
 use crate::judge::Better;
 use crate::metric::Metric;
 
@@ -37,6 +37,37 @@ pub struct Shaken {
     pub caveats: Vec<String>,
     /// Where the builds are, if they are kept.
     pub kept: Option<String>,
+}
+
+impl Shaken {
+    /// Layouts that were asked for and could not be built, or not be run to the end.
+    #[must_use]
+    pub fn missing(&self) -> usize {
+        let arms = self.rounds.as_ref().map_or(&[][..], |rounds| &rounds.arms);
+        let failed = |number: usize| matches!(arms.get(number), Some(ArmEnded::Failed(_)));
+        let is_missing =
+            |variant: &&Variant| variant.built.is_err() || variant.number.is_some_and(failed);
+        self.variants.iter().filter(is_missing).count()
+    }
+
+    /// Takes back that the layout does not matter, if the layouts that might have said otherwise did not run: some failed, or no
+    /// variable could be moved at all.
+    pub fn settle(&mut self) {
+        let builds = || {
+            self.variants
+                .iter()
+                .filter(|variant| variant.change.is_build())
+        };
+        let nothing_moved =
+            builds().next().is_some() && builds().all(|variant| variant.number.is_none());
+        let cannot_tell = self.missing() > 0 || nothing_moved;
+        if let Some(judgement) = &mut self.judgement
+            && judgement.verdict == Verdict::DoesNotMatter
+            && cannot_tell
+        {
+            judgement.verdict = Verdict::Undecided { more_rounds: None };
+        }
+    }
 }
 
 /// The program.
@@ -105,6 +136,9 @@ pub struct Explanation {
     pub sometimes: Vec<Explained>,
     /// Builds that were looked at.
     pub builds: usize,
+    /// Bytes of what "one line" means here: those of a pair of lines where lines alone explain nothing and pairs were asked
+    /// for.
+    pub bytes: u32,
 }
 
 /// Two variables on one line of the slow build.

@@ -57,6 +57,8 @@ pub struct Plan {
     pub warm_up: usize,
     /// Disturbed runs that are repeated, at most, of all together.
     pub most_repeats: usize,
+    /// Disturbed runs count as others do, and are not repeated: the metric does not depend on what else runs.
+    pub count_disturbed: bool,
     /// No new round begins after so much time.
     pub budget: Option<Seconds>,
     /// Decides about the order.
@@ -167,7 +169,7 @@ impl<F: Clone> Rounds<F> {
                 }
                 (Err(ended), _) => return Err(ended),
             };
-            let disturbed = !trial.health.disturbed().is_empty();
+            let disturbed = !self.counts(&trial);
             if let Some(round) = self.rounds.last_mut() {
                 round[arm.place()].push(trial);
             }
@@ -194,8 +196,12 @@ impl<F: Clone> Rounds<F> {
         let rounds = self.rounds.iter().enumerate();
         rounds.filter_map(move |(number, round)| {
             let last = round.get(arm.place())?.last()?;
-            last.health.disturbed().is_empty().then_some((number, last))
+            self.counts(last).then_some((number, last))
         })
+    }
+
+    fn counts(&self, trial: &Trial) -> bool {
+        self.plan.count_disturbed || trial.health.disturbed().is_empty()
     }
 
     /// Log ratios of an arm to the base of the same round.
@@ -207,7 +213,7 @@ impl<F: Clone> Rounds<F> {
             .collect()
     }
 
-    /// Runs that were disturbed, and do not count.
+    /// Runs that were disturbed; they do not count, unless the plan says so.
     #[must_use]
     pub fn disturbed(&self) -> usize {
         let all = self.rounds.iter().flatten().flatten();

@@ -75,6 +75,7 @@ fn plan(rounds: usize) -> Plan {
         variants: VARIANTS,
         warm_up: 1,
         most_repeats: 20,
+        count_disturbed: false,
         budget: None,
         seed: 3,
     }
@@ -265,6 +266,18 @@ fn disturbed_runs_are_repeated_and_do_not_count() {
     assert_eq!(rounds.trials(Arm::Base).count(), usual_rounds());
     let judgement = judge(&rounds, Better::Lower, FLOOR);
     assert_ne!(judgement.verdict, Verdict::Matters);
+
+    let disturbed = layouts.fault;
+    layouts = Layouts::new(&[], 0.01, 1);
+    layouts.fault = disturbed;
+    let counted = Plan {
+        count_disturbed: true,
+        ..plan(usual_rounds())
+    };
+    let rounds = measure(counted, &mut layouts, &mut ());
+    assert_eq!(rounds.ended, Ended::AllRun);
+    assert_eq!(layouts.runs.len(), 1 + usual_rounds() * (VARIANTS + 2));
+    assert_eq!(rounds.trials(Arm::Base).count(), usual_rounds());
 
     layouts = Layouts::new(&[], 0.01, 1);
     layouts.fault = |_, _, mut trial| {

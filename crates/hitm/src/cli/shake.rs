@@ -60,9 +60,10 @@ pub(crate) struct ShakeArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub rounds: Option<u32>,
 
-    /// Repeat at most so many runs because others disturbed them [default: half as many as there are runs].
-    #[arg(long, value_name = "N")]
-    pub repeats: Option<usize>,
+    /// Count runs that others disturbed, too, instead of repeating them: for a metric that does not depend on what else
+    /// runs.
+    #[arg(long)]
+    pub count_disturbed: bool,
 
     /// Runs that do not count, at the beginning.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(0..=1000))]
@@ -129,4 +130,8 @@ pub(crate) struct ShakeLinkerArgs {
 pub(crate) struct ShakeJanitorArgs {
     /// Where hitm works.
     pub place: PathBuf,
+
+    /// Leave the directory, and end the processes only.
+    #[arg(long)]
+    pub keep: bool,
 }

@@ -58,8 +58,10 @@ pub(super) struct Document {
     failure: Option<String>,
     /// Rounds that were begun.
     rounds: usize,
-    /// Runs that were disturbed, and do not count.
+    /// Runs that were disturbed; they do not count, unless that was asked for.
     disturbed_runs: usize,
+    /// Whether it was.
+    disturbed_count: bool,
     /// Processors that the base used on average, the median over its runs.
     overlap: Option<f64>,
     /// The base against itself.
@@ -161,6 +163,9 @@ struct Explanation {
     slow: String,
     /// Builds that were looked at.
     builds: usize,
+    /// Bytes of what "one line" means here: twice those of a line where pairs of lines were asked for and lines explain
+    /// nothing.
+    bytes: u32,
     /// Pairs that are on one line in every slow build and in no fast one.
     always: Vec<Pair>,
     /// Other pairs that came onto one line from the best build to the worst.
@@ -201,7 +206,7 @@ struct Trial {
     stolen_seconds: Option<f64>,
     /// Processor time of other programs meanwhile, where known.
     foreign_seconds: Option<f64>,
-    /// Why it does not count; empty if it does.
+    /// What disturbed it; empty if nothing did.
     disturbed: Vec<&'static str>,
 }
 
@@ -245,6 +250,7 @@ impl From<&shake::Shaken> for Document {
             }),
             rounds: rounds.map_or(0, |rounds| rounds.rounds.len()),
             disturbed_runs: rounds.map_or(0, shake::Rounds::disturbed),
+            disturbed_count: rounds.is_some_and(|rounds| rounds.plan.count_disturbed),
             overlap: rounds.and_then(shake::Rounds::overlap),
             base_again: judgement
                 .and_then(|it| it.base_again.as_ref())
@@ -337,6 +343,7 @@ impl From<&shake::Explanation> for Explanation {
             fast: explanation.fast.clone(),
             slow: explanation.slow.clone(),
             builds: explanation.builds,
+            bytes: explanation.bytes,
             always: pairs(&explanation.always),
             sometimes: pairs(&explanation.sometimes),
         }

@@ -60,8 +60,9 @@ fn headline(page: &mut Page<'_>, shaken: &Shaken) -> io::Result<()> {
         Some((it, Verdict::DoesNotMatter)) => (
             BOLD,
             format!(
-                "The layout does not matter here, within {}: {}",
+                "The layout does not matter here, within {}, in {}: {}",
                 distance(it.floor),
+                counted(it.variants.len() as u64, "other layout"),
                 spread(it)
             ),
         ),
@@ -80,17 +81,13 @@ fn headline(page: &mut Page<'_>, shaken: &Shaken) -> io::Result<()> {
         true => format!("linked again by {}", shaken.program.linker),
         false => "built again".to_owned(),
     };
+    let better = match shaken.better {
+        hitm_experiment::Better::Higher => "higher",
+        hitm_experiment::Better::Lower => "lower",
+    };
     let about = format!(
-        "{} of {}, {} for each layout, on {}; {} of: {}",
-        match shaken.better {
-            hitm_experiment::Better::Higher => "higher is better",
-            hitm_experiment::Better::Lower => "lower is better",
-        },
-        shaken.metric,
-        how,
-        shaken.machine,
-        shaken.program.path,
-        shaken.build,
+        "{}, {better} is better, of {} from `{}`, {how} for each layout, on {}",
+        shaken.metric, shaken.program.path, shaken.build, shaken.machine,
     );
     page.paragraph(&[], 0, &[span(DIM, about)])?;
     if let Some(text) = shaken
@@ -236,6 +233,9 @@ fn estimate(shaken: &Shaken, arm: Arm) -> Option<&ArmEstimate> {
 }
 
 fn failures(page: &mut Page<'_>, shaken: &Shaken) -> io::Result<()> {
+    if shaken.missing() > 0 {
+        page.blank()?;
+    }
     for variant in &shaken.variants {
         if let Some(why) = words::failure(shaken, variant) {
             let text = format!("{}: {}", variant.change, why.replace('\n', " "));
@@ -273,8 +273,12 @@ fn cliff(page: &mut Page<'_>, shaken: &Shaken, judgement: &Judgement) -> io::Res
     };
     if !found.always.is_empty() {
         page.blank()?;
+        let line = match found.bytes == shaken.line_size {
+            true => "line",
+            false => "pair of lines",
+        };
         let title = format!(
-            "On one line in every slow build, and in no fast one (of {})",
+            "On one {line} in every slow build, and in no fast one (of {})",
             counted(found.builds as u64, "build")
         );
         pairs(page, &title, &found.always, BAD)?;

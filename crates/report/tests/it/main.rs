@@ -10,6 +10,7 @@ mod json;
 mod layout;
 mod reports;
 mod sarif;
+mod shake;
 mod table;
 mod table_120;
 mod table_80;

@@ -7,8 +7,20 @@ use super::builds::Base;
 /// Processors used on average below which threads hardly ran side by side.
 const SIDE_BY_SIDE: f64 = 1.2;
 
-pub(super) fn of(shaken: &Shaken, base: &Base, changed: &[String]) -> Vec<String> {
+pub(super) fn of(
+    shaken: &Shaken,
+    base: &Base,
+    data_sections: bool,
+    changed: &[String],
+) -> Vec<String> {
     let mut caveats = Vec::new();
+    let missing = shaken.missing();
+    if missing > 0 {
+        caveats.push(format!(
+            "{missing} of {} layouts are missing, and nothing is said of them: why is above",
+            shaken.variants.len()
+        ));
+    }
     if let Some(overlap) = shaken.rounds.as_ref().and_then(|rounds| rounds.overlap())
         && overlap < SIDE_BY_SIDE
     {
@@ -38,19 +50,20 @@ pub(super) fn of(shaken: &Shaken, base: &Base, changed: &[String]) -> Vec<String
                 .into(),
         );
     }
+    let sections = match data_sections {
+        true => "",
+        false => " (give variables sections of their own: --data-sections)",
+    };
     if nothing_moved(shaken) {
-        caveats.push(
+        caveats.push(format!(
             "no shift moved a variable within its line: something in the data is aligned to a line or more, and all that is in \
-             one block with it stays where it is (give variables sections of their own: --data-sections)"
-                .into(),
-        );
+             one block with it stays where it is{sections}"
+        ));
     }
     if nothing_shuffled(shaken) {
-        caveats.push(
-            "there is no other order of what was linked: one object file, whose variables have no sections of their own (give \
-             them some: --data-sections)"
-                .into(),
-        );
+        caveats.push(format!(
+            "there is no other order of what was linked: one object file, whose variables have no sections of their own{sections}"
+        ));
     }
     if !changed.is_empty() {
         caveats.push(format!(

@@ -29,10 +29,11 @@ const PAUSE: Duration = Duration::from_millis(20);
 pub(super) struct Janitor(Child);
 
 impl Janitor {
-    pub(super) fn start(place: &Path) -> anyhow::Result<Self> {
+    pub(super) fn start(place: &Path, keep: bool) -> anyhow::Result<Self> {
         let janitor = Command::new("/proc/self/exe")
             .arg("shake-janitor")
             .arg(place)
+            .args(keep.then_some("--keep"))
             .env_remove(MARK)
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
@@ -79,6 +80,9 @@ pub(crate) fn tidy_up(args: &ShakeJanitorArgs) -> anyhow::Result<()> {
             let _ = kill(pid, Signal::SIGKILL);
         }
         std::thread::sleep(PAUSE);
+    }
+    if args.keep {
+        return Ok(());
     }
     remove(&args.place).with_context(|| format!("cannot remove {}", args.place.display()))
 }

@@ -6,12 +6,12 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use hitm_analysis::diff::{DiffOptions, Side, diff};
+use hitm_analysis::diff::{Side, diff_variables};
 use hitm_binary::image::{Image, SymbolKind};
 use hitm_experiment::shake::{Arm, Explained, Explanation, Sides};
 use hitm_model::{BuildDiff, LineSize, PairChange};
 
-use crate::commands::static_binary::{StaticBinary, jobs};
+use crate::commands::static_binary::StaticBinary;
 
 /// Builds of each side that are looked at.
 const MOST: usize = 8;
@@ -70,6 +70,7 @@ pub(super) fn explain(
         sometimes: sometimes.map(explained).collect(),
         always: always.iter().map(|pair| explained(pair)).collect(),
         builds: fast.len() + slow.len(),
+        bytes: line_size.bytes(),
     }))
 }
 
@@ -83,14 +84,10 @@ fn compare(fast: &Path, slow: &Path, line_size: LineSize) -> anyhow::Result<Buil
         image: StaticBinary::image(binary),
         catalog: None,
     };
-    let options = DiffOptions {
-        line_size,
-        jobs: jobs(),
-    };
-    Ok(diff(side(&fast), side(&slow), &options))
+    Ok(diff_variables(side(&fast), side(&slow), line_size))
 }
 
-/// The names that [`diff`] gives to the variables with these linker's names.
+/// The names that [`diff_variables`] gives to the variables with these linker's names.
 fn readable(image: &Image<'_>, own: &HashSet<String>) -> HashSet<String> {
     let symbols = image.symbols_of(SymbolKind::Data).into_iter();
     let names = symbols

@@ -31,9 +31,11 @@ use std::time::Instant;
 use anyhow::bail;
 use hitm_collect::trial::adopt_orphans;
 use hitm_experiment::shake::{
-    Arm, Change, Ended, Judgement, Moved, Plan, Program, Shaken, Variant, Verdict, judge, measure,
+    Arm, Change, Ended, Explanation, Judgement, Moved, Plan, Program, Shaken, Variant, Verdict,
+    judge, measure,
 };
 use hitm_experiment::{Better, Seconds};
+use hitm_model::LineSize;
 use hitm_report::{ShakeTableOptions, shake_json, shake_table};
 
 pub(crate) use self::janitor::tidy_up;
@@ -119,7 +121,7 @@ impl Session<'_> {
         if !layouts.runnable.is_empty() {
             self.measure(&tree, &base, &layouts, &mut shaken, line)?;
         }
-        shaken.caveats = caveats::of(&shaken, &base, &tree.changed());
+        shaken.caveats = caveats::of(&shaken, &base, self.args.data_sections, &tree.changed());
         Ok(shaken)
     }
 
@@ -188,10 +190,8 @@ impl Session<'_> {
             rounds: self.request.rounds,
             variants,
             warm_up: self.args.warm_up as usize,
-            most_repeats: self
-                .args
-                .repeats
-                .unwrap_or((variants + 2) * self.request.rounds / 2),
+            most_repeats: (variants + 2) * self.request.rounds / 2,
+            count_disturbed: self.args.count_disturbed,
             budget: self.args.budget.map(|time| Seconds(time.as_secs_f64())),
             seed: self.args.seed,
         };
@@ -223,12 +223,32 @@ impl Session<'_> {
         if judgement.verdict == Verdict::Matters {
             line.says("comparing the fast and the slow builds");
             let builds = from_best_to_worst(shaken, &judgement, &runs);
-            shaken.explanation =
-                joined::explain(&judgement.sides, &builds, &base.own, self.request.line_size)?;
+            shaken.explanation = self.explain(&judgement, &builds, base)?;
         }
         shaken.rounds = Some(rounds);
         shaken.judgement = Some(judgement);
+        shaken.settle();
         Ok(())
+    }
+
+    /// By lines; where these explain nothing, by what shifts went over, which may be pairs of lines.
+    fn explain(
+        &self,
+        judgement: &Judgement,
+        builds: &[joined::Build],
+        base: &Base,
+    ) -> anyhow::Result<Option<Explanation>> {
+        let by = |bytes| joined::explain(&judgement.sides, builds, &base.own, bytes);
+        let line_size = self.request.line_size;
+        let found = by(line_size)?;
+        let is_empty = found.as_ref().is_some_and(|found| found.always.is_empty());
+        if !is_empty || self.request.unit == line_size.bytes() {
+            return Ok(found);
+        }
+        let of_pairs = by(LineSize::new(self.request.unit)?)?;
+        Ok(of_pairs
+            .filter(|of_pairs| !of_pairs.always.is_empty())
+            .or(found))
     }
 
     /// What is run: the program in the copy, whatever path the user gave it.

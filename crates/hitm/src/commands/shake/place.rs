@@ -69,7 +69,7 @@ impl Layout {
 #[derive(Debug)]
 pub(super) struct Place {
     layout: Layout,
-    janitor: Option<Janitor>,
+    janitor: Janitor,
     keep: bool,
 }
 
@@ -101,8 +101,7 @@ impl Place {
         ] {
             fs::create_dir(&part).with_context(cannot)?;
         }
-        // Kept on purpose, it needs nobody who removes it.
-        let janitor = (!keep).then(|| Janitor::start(&root)).transpose()?;
+        let janitor = Janitor::start(&root, keep)?;
         // From here on the janitor and we ourselves see to it.
         let _ = folder.keep();
         Ok(Self {
@@ -124,12 +123,8 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        if self.keep {
-            return;
-        }
-        let removed = remove(&self.layout.root);
-        if let (Ok(()), Some(janitor)) = (removed, &mut self.janitor) {
-            janitor.is_not_needed();
+        if self.keep || remove(&self.layout.root).is_ok() {
+            self.janitor.is_not_needed();
         }
         // Else the janitor tries again.
     }

@@ -119,8 +119,10 @@ impl Tree {
             let free = room.blocks_available().saturating_mul(room.fragment_size());
             if free < needed.saturating_add(ROOM_FOR_BUILDS) {
                 bail!(
-                    "the copy of the tree takes {} MiB, and {} has {} MiB left (give another place: TMPDIR=DIR hitm shake …)",
+                    "the copy of the tree takes {} MiB and the builds at least {}, and {} has {} MiB left (give another place: \
+                     TMPDIR=DIR hitm shake …)",
                     needed >> 20,
+                    ROOM_FOR_BUILDS >> 20,
                     within.display(),
                     free >> 20
                 );
