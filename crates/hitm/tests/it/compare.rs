@@ -346,13 +346,15 @@ fn evidence_needs_two_threads_that_write() {
         skip!("{why}");
     }
     let session = Session::new();
-    let spin = "sh -c 'i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done; : ";
+    let spin = "sh -c 'i=0; while [ $i -lt 400000 ]; do i=$((i+1)); done; : ";
     let (a, b) = (format!("x={spin}1'"), format!("y={spin}2'"));
     let outcome = session.hitm([
         "compare",
         "--evidence",
         "--pairs",
         "6",
+        "--warm-up",
+        "0",
         "--noise-pairs",
         "0",
         "--a",
