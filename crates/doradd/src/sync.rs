@@ -49,10 +49,10 @@ mod imp {
 
     pub(crate) use super::cell::UnsafeCell;
 
-    /// Spins before giving way: some microseconds.
-    pub(crate) const SPINS: u32 = 512;
+    /// Spins before giving way: some microseconds; few where each step takes that long.
+    pub(crate) const SPINS: u32 = if cfg!(miri) { 4 } else { 512 };
     /// Gives way to other threads before parking.
-    pub(crate) const YIELDS: u32 = 32;
+    pub(crate) const YIELDS: u32 = if cfg!(miri) { 4 } else { 32 };
 }
 
 pub(crate) use imp::*;

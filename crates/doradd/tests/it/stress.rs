@@ -11,31 +11,33 @@ use std::time::{Duration, Instant};
 use doradd::{Access, Acquired, App, Ctx, Dispatch, Random, Runtime, Table, read};
 
 /// Longer than any machine stops a thread for that still runs tests.
-const STANDS_STILL: Duration = Duration::from_secs(60);
+const STANDS_STILL: Duration = Duration::from_secs(if cfg!(miri) { 1200 } else { 60 });
 
 /// Ends the process if no run has ended for long.
 struct Watchdog {
     runs: Arc<AtomicU64>,
     doing: Arc<Mutex<String>>,
     ended: Arc<AtomicBool>,
+    thread: Option<thread::JoinHandle<()>>,
 }
 
 impl Watchdog {
     fn new() -> Self {
-        let dog = Self {
+        let mut dog = Self {
             runs: Arc::default(),
             doing: Arc::default(),
             ended: Arc::default(),
+            thread: None,
         };
         let (runs, doing, ended) = (
             Arc::clone(&dog.runs),
             Arc::clone(&dog.doing),
             Arc::clone(&dog.ended),
         );
-        thread::spawn(move || {
+        let watches = move || {
             let (mut last, mut since) = (0, Instant::now());
             while !ended.load(Relaxed) {
-                thread::sleep(Duration::from_millis(100));
+                thread::park_timeout(Duration::from_millis(100));
                 let now = runs.load(Relaxed);
                 if now != last {
                     (last, since) = (now, Instant::now());
@@ -50,7 +52,8 @@ impl Watchdog {
                     std::process::abort();
                 }
             }
-        });
+        };
+        dog.thread = Some(thread::spawn(watches));
         dog
     }
 
@@ -66,6 +69,10 @@ impl Watchdog {
 impl Drop for Watchdog {
     fn drop(&mut self) {
         self.ended.store(true, Relaxed);
+        if let Some(thread) = self.thread.take() {
+            thread.thread().unpark();
+            let _ = thread.join();
+        }
     }
 }
 
@@ -140,10 +147,10 @@ fn bursts_of_requests_all_end() {
             .build()
             .unwrap();
         let objects: Vec<_> = (0..20).map(|_| runtime.cown(0u64)).collect();
-        let bursts = 1 + random.below(50);
+        let bursts = 1 + random.below(if cfg!(miri) { 3 } else { 50 });
         let mut submitted = 0;
         for _ in 0..bursts {
-            let n = 1 + random.below(20);
+            let n = 1 + random.below(if cfg!(miri) { 5 } else { 20 });
             dog.begins(format!(
                 "bursts of {n} requests, {workers} workers, {in_flight} in flight: {:?}",
                 runtime.stats()

@@ -121,21 +121,25 @@ fn bodies_submit_more_without_waiting() {
             .build()
             .unwrap(),
     );
-    let total = runtime.cown(0u32);
-    for _ in 0..20 {
+    let (bodies, each) = if cfg!(miri) { (4, 5) } else { (20, 50) };
+    let total = runtime.cown(0u64);
+    for _ in 0..bodies {
         let (again, total) = (Arc::clone(&runtime), total.clone());
         let start = runtime.cown(());
         runtime.when(&start, move |()| {
-            for _ in 0..50 {
+            for _ in 0..each {
                 again.when(&total, |total| *total += 1);
             }
         });
     }
     runtime.drain();
-    runtime.when(&total, |total| assert_eq!(*total, 1000));
+    runtime.when(&total, move |total| assert_eq!(*total, bodies * each));
     runtime.drain();
     let stats = runtime.stats();
-    assert_eq!((stats.submitted, stats.panicked), (1021, 0));
+    assert_eq!(
+        (stats.submitted, stats.panicked),
+        (bodies * (each + 1) + 1, 0)
+    );
 }
 
 #[test]
@@ -153,11 +157,12 @@ fn submitters_wait_at_the_bound() {
     runtime.when(&object, move |()| {
         waiting.wait();
     });
+    let n = if cfg!(miri) { 10 } else { 100 };
     let returned = Arc::new(AtomicUsize::new(0));
     let submitter = {
         let (runtime, returned) = (Arc::clone(&runtime), Arc::clone(&returned));
         thread::spawn(move || {
-            for _ in 0..100 {
+            for _ in 0..n {
                 runtime.when(&object, |()| ());
                 returned.fetch_add(1, SeqCst);
             }
@@ -166,14 +171,14 @@ fn submitters_wait_at_the_bound() {
     while returned.load(SeqCst) < 2 {
         thread::yield_now();
     }
-    for _ in 0..100 {
+    for _ in 0..n {
         thread::yield_now();
         assert!(returned.load(SeqCst) == 2 && runtime.stats().in_flight() <= 3);
     }
     gate.wait();
     submitter.join().unwrap();
     runtime.drain();
-    assert_eq!(runtime.stats().executed, 101);
+    assert_eq!(runtime.stats().executed, n + 1);
 }
 
 #[test]
