@@ -2,7 +2,7 @@
 //!
 //! - [`Change`]: what a variant does to the layout; [`changes`] plans them from a seed.
 //! - [`measure`]: rounds in which the base, the base once more, and every variant run once, in an order of their own.
-//! - [`judge`]: what the rounds say, all variants considered.
+//! - [`judge()`]: what the rounds say, all variants considered.
 //! - [`Shaken`]: all of it, for a report.
 
 mod change;

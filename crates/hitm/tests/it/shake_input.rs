@@ -87,7 +87,7 @@ fn builds_that_go_wrong_are_shown() {
         &session,
         &folder,
         &build("true"),
-        &["no program after the build", "--program"],
+        &["no program in the copy", "--program"],
     );
     let slow = [&build("sleep 60")[..], &["--build-timeout", "0.3"]].concat();
     fails(
@@ -100,15 +100,91 @@ fn builds_that_go_wrong_are_shown() {
         &session,
         &folder,
         &build("printf '#!/bin/sh\\n' > prog"),
-        &["no program after the build"],
+        &["no program in the copy"],
     );
     let other = [&build("make")[..], &["--program", "progg"]].concat();
     fails(
         &session,
         &folder,
         &other,
-        &["no program after the build", "tree/prog"],
+        &["no program in the copy", "tree/prog"],
     );
+}
+
+/// What is run may be a program of the system, which is then not the one that is replaced.
+#[test]
+fn programs_elsewhere_are_never_replaced() {
+    if !can_build() {
+        skip!("no make, or no gcc");
+    }
+    let session = Session::new();
+    let folder = project(&session);
+    let made = Command::new("make").current_dir(&folder).output().unwrap();
+    assert!(made.status.success());
+    let elsewhere = session.path("elsewhere");
+    fs::create_dir(&elsewhere).unwrap();
+    let other = elsewhere.join("prog");
+    fs::rename(folder.join("prog"), &other).unwrap();
+    std::os::unix::fs::symlink(&other, folder.join("link")).unwrap();
+    let before = files(&elsewhere);
+    let other = other.display().to_string();
+    for run in [other.as_str(), "./link"] {
+        let arguments = ["--build", "make", "--run", run];
+        fails(
+            &session,
+            &folder,
+            &arguments,
+            &["no program in the copy", "tree/prog"],
+        );
+        let arguments = [&arguments[..], &["--program", run]].concat();
+        fails(&session, &folder, &arguments, &["no program in the copy"]);
+    }
+    let run = format!("{other} ./prog");
+    let shift = [
+        "--build",
+        "make clean prog",
+        "--run",
+        &run,
+        "--variants",
+        "shift",
+    ];
+    let (_, document) = shake(&session, &folder, &[&shift[..], &COST].concat(), 0);
+    assert_eq!(document["program"], "prog");
+    assert_eq!(files(&elsewhere), before);
+}
+
+/// Objects of C++ that need each other when the program begins: some orders fail, and that is said.
+#[test]
+fn a_layout_that_fails_is_named_and_nothing_is_said_of_it() {
+    if !have_tool("g++") {
+        skip!("no g++");
+    }
+    let session = Session::new();
+    let folder = session.path("order");
+    fs::create_dir(&folder).unwrap();
+    let first = "struct A { int *p; A(); }; A::A() : p(new int(1)) {} A a;\n";
+    let second = "struct A { int *p; A(); }; extern A a; struct B { int v; B() : v(*a.p) {} }; B b;\n\
+                  int main() { __builtin_printf(\"cost: 100\\n\"); return b.v - 1; }\n";
+    fs::write(folder.join("a.cpp"), first).unwrap();
+    fs::write(folder.join("b.cpp"), second).unwrap();
+    let build = "g++ -O1 a.cpp b.cpp -o prog";
+    let run = [
+        "--build",
+        build,
+        "--run",
+        "./prog",
+        "--variants",
+        "shuffle=1",
+    ];
+    let (outcome, document) = shake(&session, &folder, &[&run[..], &COST].concat(), 0);
+    assert_eq!(document["verdict"], "undecided", "{document:#}");
+    for text in [
+        "shuffle-1: failed: was killed by signal",
+        "1 of 1 layouts are missing",
+        "global object",
+    ] {
+        assert!(outcome.stdout.contains(text), "{text}: {}", outcome.stdout);
+    }
 }
 
 /// A tree that is built already is up to date in the copy too: nothing is linked.

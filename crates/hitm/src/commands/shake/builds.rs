@@ -75,7 +75,7 @@ impl Builder<'_> {
     pub(super) fn base(&self, candidates: &[PathBuf], rebuild: bool) -> anyhow::Result<Base> {
         self.whole()?;
         let records = Record::all(&self.place.links()).context("cannot read what was linked")?;
-        let program = program(candidates, &records)?;
+        let program = program(self.place, candidates, &records)?;
         let kept = self.place.variant("base");
         fs::create_dir_all(&kept)?;
         let kept = kept.join("program");
@@ -323,32 +323,36 @@ impl Builder<'_> {
     }
 }
 
-/// The program that is meant.
-fn program(candidates: &[PathBuf], records: &[Record]) -> anyhow::Result<PathBuf> {
-    if let Some(found) = candidates.iter().find(|path| is_elf(path)) {
-        return found
-            .canonicalize()
-            .with_context(|| format!("cannot find {}", found.display()));
+/// The program that is meant: one in the copy, as it is going to be replaced. Others, as those of the system, are only run.
+fn program(place: &Layout, candidates: &[PathBuf], records: &[Record]) -> anyhow::Result<PathBuf> {
+    let in_copy = |path: &PathBuf| {
+        let real = path.canonicalize().ok()?;
+        (is_elf(&real) && real.starts_with(place.tree())).then_some(real)
+    };
+    if let Some(found) = candidates.iter().find_map(in_copy) {
+        return Ok(found);
     }
     let mut made: Vec<PathBuf> = records
         .iter()
-        .map(Record::output)
-        .filter(|path| is_elf(path))
+        .filter_map(|record| in_copy(&record.output()))
         .collect();
     made.sort();
     made.dedup();
-    let list: Vec<String> = made.iter().map(|path| path.display().to_string()).collect();
-    let list = match list.is_empty() {
-        true => "it linked none".to_owned(),
-        false => format!("it linked {}", list.join(", ")),
+    let list = |paths: &[PathBuf]| {
+        let paths: Vec<String> = paths
+            .iter()
+            .map(|path| path.display().to_string())
+            .collect();
+        paths.join(", ")
     };
-    let named: Vec<String> = candidates
-        .iter()
-        .map(|path| path.display().to_string())
-        .collect();
+    let linked = match made.is_empty() {
+        true => "it linked none there".to_owned(),
+        false => format!("it linked {}", list(&made)),
+    };
     bail!(
-        "no program after the build among the words of --run: {} ({list}; name it: --program PATH)",
-        named.join(", ")
+        "no program in the copy of the tree after the build among: {} ({linked}; name it by its path in the tree: \
+         --program PATH)",
+        list(candidates)
     );
 }
 
