@@ -397,7 +397,7 @@ fn evidence_shows_the_line_before_and_after() {
     let session = Session::new();
     for _ in 0..3 {
         let outcome = session.hitm_for(
-            400,
+            250,
             [
                 "compare",
                 "--evidence",

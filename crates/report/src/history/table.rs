@@ -48,10 +48,10 @@ pub fn history_table(
         one(series, options, out)?;
     }
     if history.series.len() > 1 {
-        let all = counted(history.series.len() as u64, "series");
+        let all = history.series.len();
         writeln!(
             out,
-            "\nThat noise alone makes any of these {all} look changed has a probability of at most 5 %, each time one looks."
+            "\nThat noise alone makes any of these {all} series look changed has a probability of at most 5 %, each time one looks."
         )?;
     }
     Ok(())

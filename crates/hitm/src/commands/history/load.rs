@@ -10,7 +10,7 @@ use super::store::{Store, cannot};
 /// Rows that were measured to a look, and whose sides were comparable or compared by force: the oldest first.
 const POINTS: &str = "
 SELECT comparison.machine_key, row.name, row.metric, row.unit, row.better, row.effect, row.outcome,
-       strftime('%Y-%m-%d %H:%M', comparison.saved_at / 1000, 'unixepoch'),
+       coalesce(strftime('%Y-%m-%d %H:%M', comparison.saved_at / 1000, 'unixepoch'), 'unknown time'),
        b.command, b.server, b.variables, b.git_commit, coalesce(b.dirty, 0), b.median, coalesce(a.sha256, '')
 FROM row
 JOIN comparison ON comparison.id = row.comparison
