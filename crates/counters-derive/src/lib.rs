@@ -4,9 +4,13 @@
 #![deny(missing_docs)]
 
 mod attributes;
+mod fields;
+#[cfg(test)]
+mod tests;
 
 use proc_macro::TokenStream;
-use quote::{format_ident, quote};
+use quote::{format_ident, quote, quote_spanned};
+use syn::spanned::Spanned as _;
 use syn::{Data, DeriveInput, Error, Fields, FieldsNamed, Ident, parse_macro_input};
 
 use attributes::{FieldOptions, StructOptions, first_paragraph};
@@ -21,7 +25,7 @@ pub fn derive_counters(input: TokenStream) -> TokenStream {
 }
 
 fn expand(input: &DeriveInput) -> syn::Result<proc_macro2::TokenStream> {
-    let fields = named_fields(input)?;
+    let block = named_fields(input)?;
     let options = StructOptions::of(&input.attrs)?;
     let (name, vis) = (&input.ident, &input.vis);
     let derives = options.derives;
@@ -31,30 +35,34 @@ fn expand(input: &DeriveInput) -> syn::Result<proc_macro2::TokenStream> {
     let mut describe = Vec::new();
     let mut declare = Vec::new();
     let mut read = Vec::new();
-    let mut types = Vec::new();
-    for field in &fields.named {
+    let mut blocks = Vec::new();
+    for field in &block.named {
         let Some(ident) = &field.ident else { continue };
         let (ty, field_vis) = (&field.ty, &field.vis);
+        // What the compiler says of a field's type stands at the type.
+        let span = ty.span();
+        let block = quote_spanned!(span=> <#ty as ::hitm_counters::Counters>);
         let options = FieldOptions::of(&field.attrs)?;
+        fields::check(ty)?;
         let shown = options.name.unwrap_or_else(|| plain_name(ident));
         let label = options.label.unwrap_or_else(|| "index".to_owned());
         let help = first_paragraph(&field.attrs);
-        describe.push(quote! {
+        describe.push(quote_spanned! {span=>
             describe.field::<#ty>(#shown, #help, #label, ::core::mem::offset_of!(Self, #ident));
         });
         let doc = format!("Of [`{name}`]'s field of this name.");
         declare.push(quote! {
             #[doc = #doc]
-            #field_vis #ident: <#ty as ::hitm_counters::Counters>::Values
+            #field_vis #ident: #block::Values
         });
         read.push(quote! {
             #ident: {
                 let first = ::core::mem::offset_of!(Self, #ident) / WORD;
-                let own = words.get(first..first + <#ty as ::hitm_counters::Counters>::WORDS);
-                <#ty as ::hitm_counters::Counters>::values(own.unwrap_or(&[]))
+                let own = words.get(first..first + #block::WORDS);
+                #block::values(own.unwrap_or(&[]))
             }
         });
-        types.push(ty);
+        blocks.push(block);
     }
     let doc = format!("The values of [`{name}`].");
     Ok(quote! {
@@ -69,8 +77,8 @@ fn expand(input: &DeriveInput) -> syn::Result<proc_macro2::TokenStream> {
         // is asserted on the sizes when the block type is used.
         unsafe impl ::hitm_counters::Counters for #name {
             type Values = #values;
-            const WORDS: usize = 0 #(+ <#types as ::hitm_counters::Counters>::WORDS)*;
-            const PER_CPU: bool = true #(&& <#types as ::hitm_counters::Counters>::PER_CPU)*;
+            const WORDS: usize = 0 #(+ #blocks::WORDS)*;
+            const PER_CPU: bool = true #(&& #blocks::PER_CPU)*;
 
             fn describe(describe: &mut ::hitm_counters::Describe<'_>) {
                 #(#describe)*
@@ -94,22 +102,23 @@ fn named_fields(input: &DeriveInput) -> syn::Result<&FieldsNamed> {
     if let Some(parameter) = input.generics.params.first() {
         return Err(Error::new_spanned(
             parameter,
-            "a block of counters has no type parameters: its layout is fixed",
+            "a block of counters has no parameters: its layout is fixed, so name the types of its fields",
         ));
     }
     match &input.data {
         Data::Struct(data) => match &data.fields {
             Fields::Named(fields) if !fields.named.is_empty() => Ok(fields),
-            fields => Err(Error::new_spanned(
-                if matches!(fields, Fields::Unit) {
-                    quote!(#input)
-                } else {
-                    quote!(#fields)
-                },
-                "a block of counters needs named fields: their names are those of the counters",
+            Fields::Named(_) => Err(Error::new_spanned(
+                &input.ident,
+                "a block of counters has at least one: give it a field, such as `reads: Counter`",
+            )),
+            Fields::Unnamed(_) | Fields::Unit => Err(Error::new_spanned(
+                &input.ident,
+                "a block of counters needs named fields, such as `reads: Counter`: their names are those of the \
+                 counters",
             )),
         },
-        _ => Err(Error::new_spanned(
+        Data::Enum(_) | Data::Union(_) => Err(Error::new_spanned(
             &input.ident,
             "a block of counters is a struct: it has all of its counters at once",
         )),

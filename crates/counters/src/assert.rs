@@ -79,6 +79,12 @@ macro_rules! assert_isolated {
             type Self_ = $type;
         };
     };
+    ($($anything:tt)*) => {
+        ::core::compile_error!(
+            "assert_isolated! takes a type and one of its fields: `assert_isolated!(Type, field)`, and where all others \
+             are named `assert_isolated!(Type, field; other, another)`"
+        );
+    };
 }
 
 /// Does not compile if two fields can be on one cache line.
@@ -94,6 +100,12 @@ macro_rules! assert_isolated {
 /// # use hitm_counters::assert_apart;
 /// struct Stats { reads: u64, writes: u64 }
 /// assert_apart!(Stats, reads, writes); // error: Stats::reads and Stats::writes can be on one cache line …
+/// ```
+///
+/// ```compile_fail,E0080
+/// # use hitm_counters::{Isolated, assert_apart};
+/// struct Stats { reads: Isolated<u64>, writes: Isolated<u64> }
+/// assert_apart!(Stats, reads, reads); // error: Stats::reads and Stats::reads are at the same place …
 /// ```
 ///
 /// The distance is [`APART`](crate::line::APART); another one, such as the 64 bytes of a single line on x86-64, is said
@@ -113,6 +125,12 @@ macro_rules! assert_apart {
     };
     ($type:ty, $a:ident, $b:ident, bytes = $bytes:expr $(,)?) => {
         const _: () = $crate::__apart!($type, $a, $b, $bytes);
+    };
+    ($($anything:tt)*) => {
+        ::core::compile_error!(
+            "assert_apart! takes a type and two of its fields: `assert_apart!(Type, a, b)`, and where other bytes than a \
+             line are meant `assert_apart!(Type, a, b, bytes = 64)`"
+        );
     };
 }
 
@@ -144,6 +162,7 @@ macro_rules! assert_same_line {
                 ::core::mem::offset_of!($type, $b),
                 $crate::__private::size_of_field(|value: &$type| &value.$b),
             );
+            $crate::__two_fields!($type, $a, $b, a, b);
             ::core::assert!(
                 $crate::__private::same_line(::core::mem::align_of::<$type>(), a, b),
                 "{}",
@@ -154,6 +173,11 @@ macro_rules! assert_same_line {
                 )
             );
         };
+    };
+    ($($anything:tt)*) => {
+        ::core::compile_error!(
+            "assert_same_line! takes a type and two of its fields: `assert_same_line!(Type, a, b)`"
+        );
     };
 }
 
@@ -185,6 +209,7 @@ macro_rules! __apart {
             ::core::mem::offset_of!($type, $b),
             $crate::__private::size_of_field(|value: &$type| &value.$b),
         );
+        $crate::__two_fields!($type, $a, $b, a, b);
         ::core::assert!(
             $crate::__private::apart(::core::mem::align_of::<$type>(), a, b, $bytes),
             "{}",
@@ -200,6 +225,28 @@ macro_rules! __apart {
             )
         )
     }};
+}
+
+/// One field named twice says nothing.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __two_fields {
+    ($type:ty, $a:ident, $b:ident, $at_a:ident, $at_b:ident) => {
+        ::core::assert!(
+            $at_a.0 != $at_b.0 || $at_a.1 == 0 || $at_b.1 == 0,
+            "{}",
+            ::core::concat!(
+                ::core::stringify!($type),
+                "::",
+                ::core::stringify!($a),
+                " and ",
+                ::core::stringify!($type),
+                "::",
+                ::core::stringify!($b),
+                " are at the same place: name two different fields"
+            )
+        )
+    };
 }
 
 /// The size of the field that a function picks.

@@ -42,6 +42,7 @@ extern crate self as hitm_counters;
 
 mod assert;
 mod cells;
+mod exposition;
 mod histogram;
 mod isolated;
 pub mod line;
@@ -110,10 +111,10 @@ pub use snapshot::{Snapshot, ThreadValues, Threads, Value};
 /// assert_eq!((values.net.largest, values.calls), (Some(1500), [0, 0, 1]));
 /// ```
 ///
-/// ```compile_fail,E0277
+/// ```compile_fail
 /// # use hitm_counters::{Counter, Counters};
 /// #[derive(Counters)]
-/// struct Stats { hits: Counter, name: String } // error: `String` is no `Counters`
+/// struct Stats { hits: Counter, name: String } // error: this is no counter: fields are cells of hitm-counters …
 /// ```
 #[cfg(feature = "derive")]
 pub use hitm_counters_derive::Counters;

@@ -4,12 +4,12 @@
 //! gauges, and are left out as long as there is no value. A histogram's buckets end at 2^k - 1, where those of the
 //! snapshot end too, so the counts are exact.
 
-use alloc::borrow::ToOwned;
 use alloc::collections::BTreeMap;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;
 
+use crate::exposition::{Names, Shape, braced, help};
 use crate::histogram::HistogramValues;
 use crate::registry::fold_values;
 use crate::schema::{Field, Kind, fold_of};
@@ -18,7 +18,10 @@ use crate::snapshot::{Snapshot, Threads, Value};
 type Labels<'a> = Vec<(&'a str, &'a str)>;
 
 impl<C> Snapshot<C> {
-    /// Writes all fields, each name with `prefix` before it.
+    /// Writes all fields, each name with `prefix` and an underscore before it, if there is a prefix.
+    ///
+    /// Names get `_total` behind them where the field is a counter. Fields whose names the format cannot tell apart, or
+    /// that have one name and different types, get the type's name behind theirs.
     ///
     /// ```
     /// use hitm_counters::{Counter, Counters, PerThread};
@@ -32,7 +35,7 @@ impl<C> Snapshot<C> {
     /// let stats = PerThread::<Io>::new();
     /// stats.local().reads.add(3);
     /// let mut text = String::new();
-    /// stats.snapshot().write_prometheus("io_", &mut text)?;
+    /// stats.snapshot().write_prometheus("io", &mut text)?;
     /// assert_eq!(
     ///     text,
     ///     "# HELP io_reads_total Reads that were processed.\n\
@@ -84,11 +87,13 @@ impl<C> Threads<C> {
     }
 }
 
-/// The samples of one name have to be in one piece.
+type Sample<'a> = (&'a Field, Labels<'a>, Value);
+
+/// The samples of one family have to be in one piece.
 #[derive(Default)]
 struct Families<'a> {
-    names: Vec<&'a str>,
-    samples: BTreeMap<&'a str, Vec<(&'a Field, Labels<'a>, Value)>>,
+    names: Vec<(&'a str, Shape)>,
+    samples: BTreeMap<(&'a str, Shape), Vec<Sample<'a>>>,
 }
 
 impl<'a> Families<'a> {
@@ -98,40 +103,55 @@ impl<'a> Families<'a> {
             .iter()
             .map(|(name, at)| (name.as_str(), at.as_str()));
         let labels = more.iter().copied().chain(own).collect();
-        let samples = self.samples.entry(&field.name).or_insert_with(|| {
-            self.names.push(&field.name);
+        let name = (field.name.as_str(), shape_of(field.kind));
+        let samples = self.samples.entry(name).or_insert_with(|| {
+            self.names.push(name);
             Vec::new()
         });
         samples.push((field, labels, value));
     }
 
     fn write(&self, prefix: &str, out: &mut impl fmt::Write) -> fmt::Result {
+        let mut families = Names::default();
         for name in &self.names {
             let samples = self.samples.get(name).map_or(&[][..], Vec::as_slice);
             let Some((field, ..)) = samples.first() else {
                 continue;
             };
-            let name = metric_name(prefix, name, field.kind);
+            let (name, shape) = *name;
+            let family = families.of(&prefixed(prefix, name), shape);
             if !field.help.is_empty() {
-                writeln!(out, "# HELP {name} {}", escaped(&field.help, false))?;
+                writeln!(out, "# HELP {family} {}", help(&field.help))?;
             }
-            let kind = match field.kind {
-                Kind::Counter => "counter",
-                Kind::Histogram { .. } => "histogram",
-                _ => "gauge",
-            };
-            writeln!(out, "# TYPE {name} {kind}")?;
+            writeln!(out, "# TYPE {family} {}", shape.word())?;
             for (_, labels, value) in samples {
-                write_value(out, &name, labels, value)?;
+                write_value(out, &family, labels, value)?;
             }
         }
         Ok(())
     }
 }
 
+fn shape_of(kind: Kind) -> Shape {
+    match kind {
+        Kind::Counter => Shape::Counter,
+        Kind::Histogram { .. } => Shape::Histogram,
+        Kind::SignedCounter | Kind::Gauge | Kind::Latest | Kind::Max | Kind::Min => Shape::Gauge,
+    }
+}
+
+fn prefixed(prefix: &str, name: &str) -> String {
+    let name = if name.is_empty() { "value" } else { name };
+    let separator = match prefix.chars().last() {
+        None | Some('_' | ':') => "",
+        Some(_) => "_",
+    };
+    [prefix, separator, name].concat()
+}
+
 fn write_value(
     out: &mut impl fmt::Write,
-    name: &str,
+    family: &str,
     labels: &Labels<'_>,
     value: &Value,
 ) -> fmt::Result {
@@ -140,17 +160,20 @@ fn write_value(
         Value::SignedCounter(n) | Value::Gauge(n) => Some(n.to_string()),
         Value::Latest(n) => n.map(|n| n.to_string()),
         Value::Max(n) | Value::Min(n) => n.map(|n| n.to_string()),
-        Value::Histogram(values) => return write_histogram(out, name, labels, values),
+        Value::Histogram(values) => return write_histogram(out, family, labels, values),
     };
     match number {
-        Some(number) => write_sample(out, name, "", labels, None, &number),
+        Some(number) => {
+            let labels = braced(Shape::Gauge, labels.iter().copied(), None);
+            writeln!(out, "{family}{labels} {number}")
+        }
         None => Ok(()),
     }
 }
 
 fn write_histogram(
     out: &mut impl fmt::Write,
-    name: &str,
+    family: &str,
     labels: &Labels<'_>,
     values: &HistogramValues,
 ) -> fmt::Result {
@@ -159,72 +182,16 @@ fn write_histogram(
             break;
         };
         let end = ((1_u64 << bits) - 1).to_string();
-        write_sample(out, name, "_bucket", labels, Some(&end), &below.to_string())?;
+        let labels = with_le(labels, Some(&end));
+        writeln!(out, "{family}_bucket{labels} {below}")?;
     }
-    let count = values.count().to_string();
-    write_sample(out, name, "_bucket", labels, Some("+Inf"), &count)?;
-    write_sample(out, name, "_sum", labels, None, &values.sum().to_string())?;
-    write_sample(out, name, "_count", labels, None, &count)
+    let (count, own) = (values.count(), with_le(labels, None));
+    let all = with_le(labels, Some("+Inf"));
+    writeln!(out, "{family}_bucket{all} {count}")?;
+    writeln!(out, "{family}_sum{own} {}", values.sum())?;
+    writeln!(out, "{family}_count{own} {count}")
 }
 
-fn write_sample(
-    out: &mut impl fmt::Write,
-    name: &str,
-    suffix: &str,
-    labels: &Labels<'_>,
-    le: Option<&str>,
-    value: &str,
-) -> fmt::Result {
-    write!(out, "{name}{suffix}")?;
-    let all = labels.iter().copied().chain(le.map(|le| ("le", le)));
-    for (i, (label, at)) in all.clone().enumerate() {
-        let open = if i == 0 { "{" } else { "," };
-        write!(
-            out,
-            "{open}{}=\"{}\"",
-            valid(label, false),
-            escaped(at, true)
-        )?;
-    }
-    let close = if all.count() > 0 { "}" } else { "" };
-    writeln!(out, "{close} {value}")
-}
-
-/// `_total` is how Prometheus knows counters.
-fn metric_name(prefix: &str, name: &str, kind: Kind) -> String {
-    let name = if name.is_empty() { "value" } else { name };
-    let mut full = valid(&(prefix.to_owned() + name), true);
-    if kind == Kind::Counter && !full.ends_with("_total") {
-        full.push_str("_total");
-    }
-    full
-}
-
-/// Only letters, digits and underscores, and colons in names of metrics; no digit first.
-pub(crate) fn valid(name: &str, colons: bool) -> String {
-    let mut valid: String = name
-        .chars()
-        .map(|c| match c {
-            _ if c.is_ascii_alphanumeric() => c,
-            ':' if colons => c,
-            _ => '_',
-        })
-        .collect();
-    if valid.starts_with(|c: char| c.is_ascii_digit()) {
-        valid.insert(0, '_');
-    }
-    valid
-}
-
-pub(crate) fn escaped(text: &str, quotes: bool) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '\\' => escaped.push_str("\\\\"),
-            '\n' => escaped.push_str("\\n"),
-            '"' if quotes => escaped.push_str("\\\""),
-            c => escaped.push(c),
-        }
-    }
-    escaped
+fn with_le(labels: &Labels<'_>, le: Option<&str>) -> String {
+    braced(Shape::Histogram, labels.iter().copied(), le)
 }

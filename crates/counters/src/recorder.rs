@@ -9,15 +9,14 @@ use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::string::{String, ToString};
 use alloc::sync::Arc;
-use alloc::vec::Vec;
-use core::fmt::{self, Write as _};
+use core::fmt;
 
 use metrics::{CounterFn, GaugeFn, HistogramFn, Key, KeyName, Metadata, SharedString, Unit};
 
 use crate::cells::Counter;
+use crate::exposition::{self, Names, Shape, braced};
 use crate::isolated::Isolated;
 use crate::per_thread::PerThread;
-use crate::prometheus::{escaped, valid};
 use crate::sync::{AtomicU64, Lock, Ordering};
 
 const PAGE: usize = 64;
@@ -35,7 +34,7 @@ const PAGE: usize = 64;
 /// assert_eq!(recorder.counter("requests", &[("method", "GET")]), Some(3));
 /// let mut text = String::new();
 /// recorder.write_prometheus(&mut text)?;
-/// assert!(text.contains("requests{method=\"GET\"} 3\n"));
+/// assert!(text.contains("requests_total{method=\"GET\"} 3\n"));
 /// assert!(text.contains("seconds_count 1\n"));
 /// # Ok::<(), std::fmt::Error>(())
 /// ```
@@ -44,8 +43,12 @@ const PAGE: usize = 64;
 ///
 /// # Caveats
 /// `absolute` is for counters that are kept elsewhere: the counter is the larger of what was incremented and the largest
-/// absolute value. Values that a histogram cannot tell (negative, not a number) are counted among the smallest and add
-/// nothing to the sum.
+/// absolute value.
+///
+/// A histogram counts every value that is recorded. Negative ones are in the lowest bucket and lessen the sum. A value that
+/// is not a number is in no bucket but `+Inf`, and makes the sum `NaN`; infinite values make it infinite, and so do those
+/// of 2⁶³ and more, which the sum has no room for. The sum of the others is exact to 2⁻³² a value, and wraps around
+/// at 2⁶⁴, as counters do.
 #[derive(Clone, Default)]
 pub struct Recorder {
     inner: Arc<Inner>,
@@ -65,6 +68,8 @@ struct Metrics {
     gauges: BTreeMap<Key, Arc<OneGauge>>,
     histograms: BTreeMap<Key, Arc<OneHistogram>>,
     help: BTreeMap<String, String>,
+    /// Given when a metric is registered, so that its family keeps its name.
+    families: Names,
 }
 
 struct OneCounter {
@@ -126,13 +131,40 @@ const LOWEST: i32 = -32;
 const BUCKETS: usize = 64 << PRECISION;
 /// Floating-point sums depend on their order; integers do not, so a sum is kept in two parts.
 const FRACTION: f64 = (1_u64 << 32) as f64;
+/// From here on a value counts as infinite in the sum: a few of them would make it wrap around.
+const LARGEST: f64 = (1_u64 << 63) as f64;
 
-/// Buckets, then the sum in whole numbers and in 2^-32.
-type Cells = [Counter; BUCKETS + 2];
+/// What follows the buckets. All only ever grow, as a reader may come in between.
+#[derive(Clone, Copy)]
+enum Part {
+    /// The sum of the positive values, in whole numbers and in 2^-32.
+    Whole,
+    Fraction,
+    /// The same of the negative ones.
+    NegativeWhole,
+    NegativeFraction,
+    /// How many had no finite sum, or none at all.
+    Infinite,
+    NegativeInfinite,
+    NotANumber,
+}
+
+impl Part {
+    const COUNT: usize = Self::NotANumber as usize + 1;
+
+    fn place(self) -> usize {
+        BUCKETS + self as usize
+    }
+}
+
+type Cells = [Counter; BUCKETS + Part::COUNT];
 
 struct OneHistogram(PerThread<Cells>);
 
 fn bucket(value: f64) -> usize {
+    if value.is_nan() {
+        return BUCKETS - 1;
+    }
     let first = u64::from(1023_u32.wrapping_add_signed(LOWEST)) << PRECISION;
     // The bits of positive numbers are ordered as the numbers are. One less: Prometheus' `le` includes the bound itself.
     let below = value.max(0.0).to_bits().saturating_sub(1);
@@ -140,15 +172,45 @@ fn bucket(value: f64) -> usize {
     usize::try_from(place).map_or(BUCKETS - 1, |place| place.min(BUCKETS - 1))
 }
 
+/// What a value adds to the parts of the sum.
+fn summands(value: f64) -> [(Part, u64); 2] {
+    let (whole, fraction, infinite) = if value < 0.0 {
+        use Part::{NegativeFraction, NegativeInfinite, NegativeWhole};
+        (NegativeWhole, NegativeFraction, NegativeInfinite)
+    } else {
+        (Part::Whole, Part::Fraction, Part::Infinite)
+    };
+    let size = value.abs();
+    if value.is_nan() {
+        [(Part::NotANumber, 1), (whole, 0)]
+    } else if size >= LARGEST {
+        [(infinite, 1), (whole, 0)]
+    } else {
+        let integer = size as u64;
+        let rest = ((size - integer as f64) * FRACTION) as u64;
+        [(whole, integer), (fraction, rest)]
+    }
+}
+
+/// The sum of what was recorded, from its parts.
+fn sum(words: &[u64]) -> f64 {
+    let part = |part: Part| words.get(part.place()).map_or(0.0, |n| *n as f64);
+    let is_infinite = part(Part::Infinite) > 0.0;
+    let is_negative = part(Part::NegativeInfinite) > 0.0;
+    match (is_infinite, is_negative) {
+        _ if part(Part::NotANumber) > 0.0 => f64::NAN,
+        (true, true) => f64::NAN,
+        (true, false) => f64::INFINITY,
+        (false, true) => f64::NEG_INFINITY,
+        (false, false) => {
+            let whole = part(Part::Whole) - part(Part::NegativeWhole);
+            whole + (part(Part::Fraction) - part(Part::NegativeFraction)) / FRACTION
+        }
+    }
+}
+
 impl HistogramFn for OneHistogram {
     fn record(&self, value: f64) {
-        let sane = if value > 0.0 {
-            value.min(u64::MAX as f64)
-        } else {
-            0.0
-        };
-        let whole = sane as u64;
-        let fraction = ((sane - whole as f64) * FRACTION) as u64;
         self.0.with(|cells| {
             let add = |place: usize, n| {
                 if let Some(cell) = cells.get(place) {
@@ -156,8 +218,9 @@ impl HistogramFn for OneHistogram {
                 }
             };
             add(bucket(value), 1);
-            add(BUCKETS, whole);
-            add(BUCKETS + 1, fraction);
+            for (part, n) in summands(value) {
+                add(part.place(), n);
+            }
         });
     }
 }
@@ -180,50 +243,45 @@ impl Recorder {
 
     /// Writes everything in the text format that Prometheus scrapes. A histogram's buckets end at powers of two.
     ///
+    /// Names get `_total` behind them where the metric is a counter. Metrics that have one name and different types, or
+    /// names that the format cannot tell apart, get the type's name behind theirs: all but the one that was there first.
+    ///
     /// # Errors
     /// What `out` returns.
     pub fn write_prometheus(&self, out: &mut impl fmt::Write) -> fmt::Result {
-        let metrics = self.inner.metrics.lock();
-        let mut last = String::new();
-        let mut head = |out: &mut dyn fmt::Write, key: &Key, kind: &str| {
-            let name = valid(key.name(), true);
-            if name != last {
-                if let Some(help) = metrics.help.get(key.name()) {
-                    writeln!(out, "# HELP {name} {}", escaped(help, false))?;
+        let metrics = &mut *self.inner.metrics.lock();
+        let (help, families) = (&metrics.help, &mut metrics.families);
+        let mut last = None;
+        let mut family = |out: &mut dyn fmt::Write, key: &Key, shape: Shape| {
+            let family = families.of(key.name(), shape);
+            if last.as_ref() != Some(&family) {
+                if let Some(help) = help.get(key.name()) {
+                    writeln!(out, "# HELP {family} {}", exposition::help(help))?;
                 }
-                writeln!(out, "# TYPE {name} {kind}")?;
-                last.clone_from(&name);
+                writeln!(out, "# TYPE {family} {}", shape.word())?;
+                last = Some(family.clone());
             }
-            Ok::<_, fmt::Error>(name)
+            Ok::<_, fmt::Error>(family)
         };
         for (key, counter) in &metrics.counters {
-            let name = head(out, key, "counter")?;
-            writeln!(out, "{name}{} {}", labels(key, None), counter.value())?;
+            let family = family(out, key, Shape::Counter)?;
+            writeln!(
+                out,
+                "{family}{} {}",
+                labels(Shape::Counter, key, None),
+                counter.value()
+            )?;
         }
         for (key, gauge) in &metrics.gauges {
-            let name = head(out, key, "gauge")?;
+            let family = family(out, key, Shape::Gauge)?;
             let value = f64::from_bits(gauge.0.load(Ordering::Relaxed));
-            writeln!(out, "{name}{} {value}", labels(key, None))?;
+            let value = exposition::number(value);
+            writeln!(out, "{family}{} {value}", labels(Shape::Gauge, key, None))?;
         }
         for (key, histogram) in &metrics.histograms {
-            let name = head(out, key, "histogram")?;
+            let family = family(out, key, Shape::Histogram)?;
             let words: Box<[u64]> = Box::new(histogram.0.snapshot().values());
-            let (counts, sum) = words.split_at_checked(BUCKETS).unwrap_or_default();
-            let mut below = 0_u64;
-            for (i, octave) in counts.chunks(1 << PRECISION).enumerate() {
-                below = octave.iter().fold(below, |sum, n| sum.wrapping_add(*n));
-                let exponent = LOWEST + i32::try_from(i).unwrap_or(0) + 1;
-                // The last octave also holds everything larger.
-                if exponent < 32 {
-                    let end = f64::from(exponent).exp2().to_string();
-                    writeln!(out, "{name}_bucket{} {below}", labels(key, Some(&end)))?;
-                }
-            }
-            writeln!(out, "{name}_bucket{} {below}", labels(key, Some("+Inf")))?;
-            let part = |i: usize| sum.get(i).map_or(0.0, |n| *n as f64);
-            let sum = part(0) + part(1) / FRACTION;
-            writeln!(out, "{name}_sum{} {sum}", labels(key, None))?;
-            writeln!(out, "{name}_count{} {below}", labels(key, None))?;
+            write_histogram(out, &family, key, &words)?;
         }
         Ok(())
     }
@@ -234,19 +292,40 @@ impl Recorder {
     }
 }
 
-/// `{a="b",le="1"}`, or nothing.
-fn labels(key: &Key, le: Option<&str>) -> String {
-    let own = key.labels().map(|label| (label.key(), label.value()));
-    let all: Vec<String> = own
-        .chain(le.map(|le| ("le", le)))
-        .map(|(name, at)| alloc::format!("{}=\"{}\"", valid(name, false), escaped(at, true)))
-        .collect();
-    let mut text = String::new();
-    if !all.is_empty() {
-        // Writing to a string does not fail.
-        let _ = write!(text, "{{{}}}", all.join(","));
+fn write_histogram(
+    out: &mut impl fmt::Write,
+    family: &str,
+    key: &Key,
+    words: &[u64],
+) -> fmt::Result {
+    let counts = words.get(..BUCKETS).unwrap_or_default();
+    let mut below = 0_u64;
+    for (i, octave) in counts.chunks(1 << PRECISION).enumerate() {
+        below = octave.iter().fold(below, |sum, n| sum.wrapping_add(*n));
+        let exponent = LOWEST + i32::try_from(i).unwrap_or(0) + 1;
+        // The last octave also holds everything larger.
+        if exponent < 32 {
+            let end = f64::from(exponent).exp2().to_string();
+            writeln!(
+                out,
+                "{family}_bucket{} {below}",
+                labels(Shape::Histogram, key, Some(&end))
+            )?;
+        }
     }
-    text
+    let own = labels(Shape::Histogram, key, None);
+    writeln!(
+        out,
+        "{family}_bucket{} {below}",
+        labels(Shape::Histogram, key, Some("+Inf"))
+    )?;
+    writeln!(out, "{family}_sum{own} {}", exposition::number(sum(words)))?;
+    writeln!(out, "{family}_count{own} {below}")
+}
+
+fn labels(shape: Shape, key: &Key, le: Option<&str>) -> String {
+    let own = key.labels().map(|label| (label.key(), label.value()));
+    braced(shape, own, le)
 }
 
 impl metrics::Recorder for Recorder {
@@ -282,21 +361,24 @@ impl metrics::Recorder for Recorder {
             absolute: Isolated::new(AtomicU64::new(0)),
         });
         metrics.left -= 1;
+        metrics.families.of(key.name(), Shape::Counter);
         metrics.counters.insert(key.clone(), Arc::clone(&new));
         metrics::Counter::from_arc(new)
     }
 
     fn register_gauge(&self, key: &Key, _metadata: &Metadata<'_>) -> metrics::Gauge {
-        let gauges = &mut self.inner.metrics.lock().gauges;
+        let metrics = &mut *self.inner.metrics.lock();
+        metrics.families.of(key.name(), Shape::Gauge);
         let new = || Arc::new(OneGauge(Isolated::new(AtomicU64::new(0))));
-        let gauge = gauges.entry(key.clone()).or_insert_with(new);
+        let gauge = metrics.gauges.entry(key.clone()).or_insert_with(new);
         metrics::Gauge::from_arc(Arc::clone(gauge))
     }
 
     fn register_histogram(&self, key: &Key, _metadata: &Metadata<'_>) -> metrics::Histogram {
-        let histograms = &mut self.inner.metrics.lock().histograms;
+        let metrics = &mut *self.inner.metrics.lock();
+        metrics.families.of(key.name(), Shape::Histogram);
         let new = || Arc::new(OneHistogram(PerThread::new()));
-        let histogram = histograms.entry(key.clone()).or_insert_with(new);
+        let histogram = metrics.histograms.entry(key.clone()).or_insert_with(new);
         metrics::Histogram::from_arc(Arc::clone(histogram))
     }
 }

@@ -19,6 +19,12 @@ use crate::sync::AtomicU64;
 /// # Safety
 /// A value consists of `WORDS` cells of this crate and nothing else, no padding either, and `describe` describes all of
 /// them, each once, at their places. The derive and the cells see to that; do not implement it by hand.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no counter, and no block of counters",
+    label = "needs a cell of hitm-counters, such as `Counter`",
+    note = "cells are `Counter`, `SignedCounter`, `Gauge`, `Latest`, `Max`, `Min`, `Histogram` and `LatencyHistogram`; \
+            arrays of them and structs with `#[derive(Counters)]` are blocks"
+)]
 pub unsafe trait Counters: Sized + 'static {
     /// The values of a block as plain data. The derive makes a struct of that, named after its own: `IoStatsValues`.
     type Values;

@@ -165,9 +165,9 @@ mod with_metrics {
         let mut text = String::new();
         recorder.write_prometheus(&mut text).unwrap();
         for line in [
-            "# HELP hits Things found",
-            "# TYPE hits counter",
-            "hits 50",
+            "# HELP hits_total Things found",
+            "# TYPE hits_total counter",
+            "hits_total 50",
             "level 6",
             r#"seconds_bucket{k="v",le="0.125"} 4"#,
             r#"seconds_bucket{k="v",le="0.25"} 8"#,
@@ -179,5 +179,82 @@ mod with_metrics {
             assert!(text.lines().any(|l| l == line), "{line} not in {text}");
         }
         assert_eq!(text.matches("# TYPE many").count(), 1);
+    }
+
+    /// The lines of what was written that are neither buckets nor help.
+    fn check(what: impl FnOnce(), expected: &str) {
+        let recorder = Recorder::new();
+        metrics::with_local_recorder(&recorder, what);
+        let mut text = String::new();
+        recorder
+            .write_prometheus(&mut text)
+            .expect("a string takes everything");
+        let lines = text.lines().filter(|line| !line.contains("_bucket"));
+        let lines: Vec<&str> = lines
+            .map(|line| line.trim_start_matches("# TYPE "))
+            .collect();
+        assert_eq!(lines.join("; "), expected);
+    }
+
+    #[test]
+    fn a_family_has_one_type_and_one_name() {
+        check(
+            || {
+                metrics::counter!("jobs").increment(1);
+                metrics::gauge!("jobs").set(2.0);
+                metrics::histogram!("jobs").record(3.0);
+            },
+            "jobs_total counter; jobs_total 1; jobs gauge; jobs 2; \
+             jobs_histogram histogram; jobs_histogram_sum 3; jobs_histogram_count 1",
+        );
+        check(
+            || {
+                metrics::counter!("a.b").increment(1);
+                metrics::counter!("a_b").increment(2);
+                metrics::counter!("a-b_total").increment(3);
+                metrics::counter!("a.c").increment(4);
+            },
+            "a_b_counter_2_total counter; a_b_counter_2_total 3; a_b_total counter; a_b_total 1; \
+             a_c_total counter; a_c_total 4; a_b_counter_total counter; a_b_counter_total 2",
+        );
+        check(
+            || {
+                metrics::histogram!("t").record(0.5);
+                metrics::gauge!("t_sum").set(1.0);
+            },
+            "t_sum_gauge gauge; t_sum_gauge 1; t histogram; t_sum 0.5; t_count 1",
+        );
+        check(
+            || {
+                metrics::gauge!("g", "a.b" => "1", "a_b" => "2", "le" => "3").set(f64::INFINITY);
+                metrics::histogram!("h", "le" => "mine").record(0.5);
+            },
+            r#"g gauge; g{a_b="1",a_b_2="2",le="3"} +Inf; h histogram; h_sum{le_2="mine"} 0.5; h_count{le_2="mine"} 1"#,
+        );
+    }
+
+    #[test]
+    fn values_that_have_no_sum_say_so() {
+        let sum = |values: &'static [f64], expected: &str| {
+            let count = values.len();
+            check(
+                || {
+                    let histogram = metrics::histogram!("v");
+                    values.iter().for_each(|value| histogram.record(*value));
+                },
+                &format!("v histogram; v_sum {expected}; v_count {count}"),
+            );
+        };
+        sum(&[], "0");
+        sum(&[1.5, -0.25, -3.0], "-1.75");
+        sum(&[f64::INFINITY, 1.0], "+Inf");
+        sum(&[f64::NEG_INFINITY, 1.0], "-Inf");
+        sum(&[f64::INFINITY, f64::NEG_INFINITY], "NaN");
+        sum(&[f64::NAN, 1.0], "NaN");
+        sum(&[1e19, 1.0], "+Inf");
+        sum(
+            &[f64::MIN_POSITIVE, 4_611_686_018_427_387_904.0],
+            "4611686018427388000",
+        );
     }
 }
