@@ -138,7 +138,7 @@
 //! when somebody sleeps for one, and before a worker sleeps. A replay's dispatcher that finds the window full runs bodies
 //! that it has kept (if its stages are fused), and sleeps when there are none. It does the same, with what comes next, when
 //! the log has nothing at the moment while as many transactions are in flight as there are workers: one more would wait for
-//! one of them.
+//! one of them. It stops that for a while when a body turns out to be long, since nobody feeds the workers meanwhile.
 //!
 //! # Panics
 //!

@@ -6,7 +6,7 @@
 //! transactions that wait for nobody; their records and rows have not been on another core yet, and rows that many
 //! transactions meet at stay on the worker's.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::crew::Crew;
 use crate::replay::access::Access;
@@ -28,6 +28,10 @@ const BATCH: u64 = 8;
 const OWN: u64 = 16;
 /// Of these, so many are run next, and the rows of more are fetched later.
 const OWN_FETCHED: u64 = 2;
+/// A body that took a dispatcher longer than this, which had time, may have kept it from workers that had none to do.
+const LONG: Duration = Duration::from_micros(200);
+/// Then it keeps none for so many transactions, but for when the window is full.
+const FEEDS: u64 = 4096;
 /// For so many transactions after the window was full, it keeps some.
 const FULL_LATELY: u64 = 256;
 /// Room that a dispatcher which found none waits for, at most.
@@ -166,6 +170,7 @@ pub(crate) fn fused<'a, A: App>(
     let mut pace = Pace::new(HELPER);
     let step = room_step(window);
     let mut room_until = 0;
+    let mut feeds_until = 0;
     let mut fault = None;
     let mut ended = false;
     loop {
@@ -221,12 +226,19 @@ pub(crate) fn fused<'a, A: App>(
         }
         if dry {
             // If workers are busy, what comes next would wait for one, and here is time.
-            let busy = spawner.workers_are_busy();
+            let busy = spawner.spawned >= feeds_until && spawner.workers_are_busy();
             spawner.keeps_until = spawner.spawned + if busy { BATCH } else { 0 };
         }
         let nothing_done = spawner.spawned == before;
-        if nothing_done && (full || dry) && crew.step_own(executor, &mut pace, crew.helper()) {
-            continue;
+        if nothing_done && (full || dry) {
+            // The model checkers' schedules must not depend on a clock.
+            let began = (dry && !cfg!(any(loom, shuttle))).then(Instant::now);
+            if crew.step_own(executor, &mut pace, crew.helper()) {
+                if began.is_some_and(|began| began.elapsed() > LONG) {
+                    feeds_until = spawner.spawned + FEEDS;
+                }
+                continue;
+            }
         }
         if full && nothing_done {
             executor.wait_for_room(*taken, step - 1, || false);
