@@ -19,6 +19,7 @@ mod metric;
 mod order;
 mod ratio;
 mod row;
+pub mod scale;
 pub mod shake;
 mod signed_rank;
 mod suite;

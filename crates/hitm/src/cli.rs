@@ -2,6 +2,7 @@
 
 mod compare;
 mod history;
+mod scale;
 mod shake;
 
 use std::path::{Path, PathBuf};
@@ -12,6 +13,7 @@ use hitm_report::FailOn;
 
 pub(crate) use self::compare::{BetterChoice, CompareArgs, CompareFailOn};
 pub(crate) use self::history::HistoryArgs;
+pub(crate) use self::scale::{ScaleArgs, ScaleFailOn, WorkChoice};
 pub(crate) use self::shake::{ShakeArgs, ShakeFailOn, ShakeJanitorArgs, ShakeLinkerArgs};
 
 /// Finds the cache lines that threads of a native program fight over, says whether they have to, and what it
@@ -57,6 +59,8 @@ pub(crate) enum Command {
     Compare(CompareArgs),
     /// Show what earlier comparisons said that were saved, and what changed over commits.
     History(HistoryArgs),
+    /// Run a command with 1, 2, … threads in turn: does it get faster, or slower, and by which line?
+    Scale(ScaleArgs),
     /// Tell how much of a result is luck of the layout: build a program in many layouts and run them in turn.
     Shake(ShakeArgs),
     /// Tell what this machine can do, and what to type where it cannot.

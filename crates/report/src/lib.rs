@@ -17,6 +17,7 @@ mod layout;
 mod measured;
 mod page;
 mod refusals;
+mod scale;
 mod shake;
 mod table;
 mod words;
@@ -38,6 +39,9 @@ pub use json::{JSON_VERSION, json, json_schema};
 pub use layout::{
     LAYOUT_JSON_VERSION, LayoutTableOptions, layout_json, layout_json_schema, layout_table,
     type_summary,
+};
+pub use scale::{
+    SCALE_JSON_VERSION, ScaleTableOptions, scale_json, scale_json_schema, scale_svg, scale_table,
 };
 pub use shake::{
     SHAKE_JSON_VERSION, ShakeTableOptions, shake_json, shake_json_schema, shake_table,

@@ -6,6 +6,7 @@ mod changes;
 mod comparable;
 mod endings;
 mod evidence;
+mod scale;
 mod shake;
 mod simulated;
 mod statistics;

@@ -20,6 +20,7 @@ pub(crate) mod prove;
 mod replace;
 pub(crate) mod report;
 pub(crate) mod run;
+pub(crate) mod scale;
 pub(crate) mod shake;
 mod show;
 mod static_binary;
@@ -45,6 +46,7 @@ pub(crate) fn dispatch(command: Command) -> anyhow::Result<Exit> {
         Command::Check(args) => check::check(&args),
         Command::Compare(args) => compare::compare(&args),
         Command::History(args) => history::history(&args),
+        Command::Scale(args) => scale::scale(&args),
         Command::Shake(args) => shake::shake(&args),
         Command::ShakeLinker(args) => shake::link(args),
         Command::ShakeJanitor(args) => shake::tidy_up(&args).map(|()| Exit::Done),

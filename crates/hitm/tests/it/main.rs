@@ -15,6 +15,7 @@ mod live;
 mod odd_input;
 mod prove;
 mod prove_input;
+mod scale;
 mod seeds;
 mod session;
 mod shake;

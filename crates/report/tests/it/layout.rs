@@ -351,6 +351,7 @@ fn the_schema_files_are_in_step() {
         ("diff.schema.json", diff_json_schema()),
         ("compare.schema.json", comparison_json_schema()),
         ("history.schema.json", history_json_schema()),
+        ("scale.schema.json", hitm_report::scale_json_schema()),
         ("shake.schema.json", hitm_report::shake_json_schema()),
     ] {
         let docs = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs");

@@ -10,6 +10,7 @@ mod json;
 mod layout;
 mod reports;
 mod sarif;
+mod scale;
 mod shake;
 mod table;
 mod table_120;

@@ -1,0 +1,37 @@
+//! What more threads give, for people, for programs, and as a picture.
+
+mod document;
+mod plot;
+mod svg;
+mod table;
+mod words;
+
+use std::io::{self, Write};
+
+use hitm_experiment::scale::Scaled;
+use schemars::generate::SchemaSettings;
+
+pub use svg::scale_svg;
+pub use table::{ScaleTableOptions, scale_table};
+
+/// The version of the JSON document of a scaling experiment. It grows when a value changes its meaning or goes.
+pub const SCALE_JSON_VERSION: u32 = 1;
+
+/// Renders it as JSON, with a line end behind it.
+///
+/// # Errors
+/// If `out` cannot be written to.
+pub fn scale_json(scaled: &Scaled, out: &mut impl Write) -> io::Result<()> {
+    serde_json::to_writer_pretty(&mut *out, &document::Document::of(scaled)?)?;
+    writeln!(out)
+}
+
+/// The JSON Schema of what [`scale_json`] writes: the text of docs/scale.schema.json.
+#[must_use]
+pub fn scale_json_schema() -> String {
+    let schema = SchemaSettings::draft2020_12()
+        .for_serialize()
+        .into_generator()
+        .into_root_schema_for::<document::Document>();
+    format!("{:#}\n", schema.to_value())
+}
