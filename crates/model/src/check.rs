@@ -299,7 +299,9 @@ impl CheckCaveat {
                                  split-debuginfo = \"off\")"
                 .to_owned(),
             Self::NoSymbols => {
-                "no symbols: objects have no names; check the binary before it is stripped".to_owned()
+                "no symbols but those that it exports: everything else is named by section and offset; check the binary \
+                 before it is stripped"
+                    .to_owned()
             }
             Self::StartsNoThreads => "nothing in this binary starts a thread: who runs its code is not known, and \
                                       confidence is low; check the program that does"

@@ -2,7 +2,7 @@
 
 use hitm_model::{Confidence, StaticRule, SvmaRange};
 
-use super::facts::{Facts, Use};
+use super::facts::{Facts, Use, most};
 use super::fields::{self, Field, User};
 use super::judge::{NoFinding, Suspicion};
 
@@ -67,14 +67,15 @@ pub(super) fn judge(facts: &Facts) -> (Vec<Suspicion>, Vec<NoFinding>) {
 fn confidence(facts: &Facts, used: &Use) -> Option<Confidence> {
     let root = used.root.map(|root| facts.roots[usize::from(root)]);
     let shared = used.element_shared || used.atomic();
-    match root {
+    let confidence = match root {
         Some(root) if used.by_thread && used.writes_hot() && root.many => Some(Confidence::High),
         Some(root) if used.by_thread && root.many => Some(Confidence::Medium),
         Some(root) if shared && used.writes_hot() && root.many => Some(Confidence::Medium),
         Some(_) if used.by_thread || shared => Some(Confidence::Low),
         None if shared => Some(Confidence::Low),
         _ => None,
-    }
+    };
+    confidence.map(|confidence| confidence.min(most(used.certainty())))
 }
 
 fn user(used: &Use) -> User {

@@ -13,6 +13,8 @@ pub(super) struct BlockObject {
     pub(super) name: String,
     pub(super) start: Svma,
     pub(super) size: u64,
+    /// Whether that is known; else it is a bound.
+    pub(super) sized: bool,
     pub(super) ty: Option<TypeId>,
     pub(super) declared: Option<SourceLine>,
     /// What the address of the block's start is a multiple of.
@@ -92,6 +94,7 @@ impl<'a, 'd, 'i> Blocks<'a, 'd, 'i> {
             name,
             start,
             size: size.unwrap_or(UNKNOWN),
+            sized: size.is_some(),
             ty,
             declared: None,
             align: block.align,
@@ -149,6 +152,7 @@ impl<'a, 'd, 'i> Blocks<'a, 'd, 'i> {
                 name: format!("{}::{}", variable.function, variable.name),
                 start: range.start,
                 size: range.len(),
+                sized: true,
                 ty: Some(variable.ty),
                 declared: variable.declared.clone(),
                 align: block.align,
@@ -175,6 +179,7 @@ impl<'a, 'd, 'i> Blocks<'a, 'd, 'i> {
             name: format!("stack of {function}-{below:#x}"),
             start: word,
             size: 8,
+            sized: true,
             ty: None,
             declared: None,
             align: block.align,
@@ -227,13 +232,16 @@ pub(super) fn own_name(name: &str) -> &str {
     name.strip_prefix(COUNTED).unwrap_or(name)
 }
 
-/// Of all places where a block may begin, in how many two of its bytes are on one line.
+/// Of all places where a block may begin, in how many two of its bytes are on one line; of two ranges the last byte of the
+/// first one and the first byte of the last one are asked for.
 pub(super) fn places(object: &BlockObject, a: Svma, b: Svma, line: u64) -> (u64, u64) {
     let align = object.align.clamp(1, line);
     let all = line / align;
     let offset = |at: Svma| at.0.wrapping_sub(object.block.0);
+    // A stack's first frame ends behind a return address: the offsets are not from a multiple of the alignment.
+    let phase = object.block.0 % align;
     let same = (0..all).filter(|place| {
-        let begin = place * align;
+        let begin = place * align + phase;
         let line_of = |at: Svma| begin.wrapping_add(offset(at)).div_euclid(line);
         line_of(a) == line_of(b)
     });

@@ -1,6 +1,7 @@
 //! What is known of a binary's objects and of who touches them: what the judging of pairs needs, and no more.
 
-use hitm_model::{AccessKind, LineSize, Svma};
+use hitm_binary::program::Certainty;
+use hitm_model::{AccessKind, Confidence, LineSize, Svma};
 
 /// Everything that is judged.
 #[derive(Clone, Debug)]
@@ -73,9 +74,34 @@ pub struct UseSite {
     pub hot: bool,
     /// Whether it touches one of several places.
     pub chosen: bool,
+    /// How sure it is that the root comes there.
+    pub certainty: Certainty,
+}
+
+/// The most that can be said of accesses that a root comes to in this way.
+pub(super) const fn most(certainty: Certainty) -> Confidence {
+    match certainty {
+        Certainty::Run => Confidence::High,
+        Certainty::Called => Confidence::Medium,
+        Certainty::Guessed => Confidence::Low,
+    }
 }
 
 impl Use {
+    /// How sure it is that it writes in a loop; else, that it writes.
+    pub(super) fn certainty(&self) -> Certainty {
+        let writes = || self.sites.iter().filter(|site| site.kind.writes());
+        let best = |hot: bool| {
+            writes()
+                .filter(|it| it.hot || !hot)
+                .map(|it| it.certainty)
+                .max()
+        };
+        best(true)
+            .or_else(|| best(false))
+            .unwrap_or(Certainty::Guessed)
+    }
+
     /// Whether it writes.
     #[must_use]
     pub fn writes(&self) -> bool {

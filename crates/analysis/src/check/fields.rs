@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use hitm_binary::program::Certainty;
 use hitm_model::{Svma, SvmaRange};
 
 use super::facts::{Facts, Use, UseSite};
@@ -46,6 +47,24 @@ impl User {
 
     pub(super) fn hot(&self) -> bool {
         self.sites.iter().any(|site| site.hot)
+    }
+
+    /// How sure it is that it comes to its accesses in loops, to those that write if so asked; without a loop, to any.
+    pub(super) fn certainty(&self, writes: bool) -> Certainty {
+        let wanted = || {
+            self.sites
+                .iter()
+                .filter(|site| site.kind.writes() || !writes)
+        };
+        let best = |hot: bool| {
+            wanted()
+                .filter(|it| it.hot || !hot)
+                .map(|it| it.certainty)
+                .max()
+        };
+        best(true)
+            .or_else(|| best(false))
+            .unwrap_or(Certainty::Guessed)
     }
 
     fn add(&mut self, sites: &[UseSite], locks: bool) {

@@ -8,6 +8,10 @@ use super::fields::Field;
 use super::judge::Suspicion;
 use super::types::{TypeFacts, TypeHazard, TypeSuspicion};
 
+/// What goes with an alignment on the heap of C and C++.
+pub(super) const ALLOCATE: &str = "; malloc, and new before C++17, ignore an alignment: allocate it with aligned_alloc or \
+                                   posix_memalign, or new of C++17";
+
 /// For a suspicion of objects in the file.
 pub(super) fn of(facts: &Facts, suspicion: &Suspicion, names: &[String], rust: bool) -> Fix {
     let line = u64::from(facts.line.bytes());
@@ -87,6 +91,7 @@ pub(super) fn of_type(
     rust: bool,
 ) -> Fix {
     let bytes = u64::from(line.bytes());
+    let allocate = if rust { "" } else { ALLOCATE };
     match suspicion.kind {
         TypeHazard::Words => {
             let rest = ty.size.saturating_sub(
@@ -104,7 +109,7 @@ pub(super) fn of_type(
             let new = lines + if rest > 0 { whole(rest, bytes) } else { 0 };
             Fix {
                 text: format!(
-                    "put {} on lines of their own ({} for each)",
+                    "put {} on lines of their own ({} for each){allocate}",
                     list(names),
                     align(line, rust)
                 ),
@@ -113,13 +118,17 @@ pub(super) fn of_type(
             }
         }
         TypeHazard::Elements => Fix {
-            text: format!("align {} to a line ({})", ty.name, align(line, rust)),
+            text: format!(
+                "align {} to a line ({}){allocate}",
+                ty.name,
+                align(line, rust)
+            ),
             added_bytes: whole(ty.size, bytes) - ty.size,
             instances: None,
         },
         TypeHazard::Padding => Fix {
             text: format!(
-                "align {} as well ({}): its padding keeps neighbours away only if it begins with a line",
+                "align {} as well ({}): its padding keeps neighbours away only if it begins with a line{allocate}",
                 ty.name,
                 align(line, rust)
             ),

@@ -299,6 +299,7 @@ fn site_of(touch: &Touch) -> UseSite {
         kind: touch.kind,
         hot: touch.hot,
         chosen: touch.chosen,
+        certainty: touch.certainty,
     }
 }
 
@@ -309,7 +310,11 @@ fn add(used: &mut Use, touch: &Touch) {
     let alike = used
         .sites
         .iter()
-        .filter(|other| other.kind.writes() == site.kind.writes() && other.hot == site.hot)
+        .filter(|other| {
+            other.kind.writes() == site.kind.writes()
+                && other.hot == site.hot
+                && other.certainty >= site.certainty
+        })
         .count();
     if alike < MOST_SITES && !used.sites.contains(&site) {
         used.sites.push(site);

@@ -16,11 +16,13 @@
 //! executes either the access of `f` or that of `g`, or one instruction touches either.
 //!
 //! Confidence is high if both are started threads and both accesses are in loops; medium if one of them is the main
-//! thread, or the two are told apart by the code of one root; low otherwise, and where it is not known who calls.
+//! thread, or the two are told apart by the code of one root; low otherwise, and where it is not known who calls. It is
+//! medium at most where a thread was not run but followed from call to call, and low where only functions lead there whose
+//! address is taken.
 
 use hitm_model::{Confidence, StaticRule, Svma};
 
-use super::facts::{EitherOr, Facts};
+use super::facts::{EitherOr, Facts, most};
 use super::fields::{self, Field, User};
 
 /// Suspicious fields on one line.
@@ -304,7 +306,7 @@ fn two_roots(facts: &Facts, f: &Field, g: &Field, r: &User, s: &User) -> Outcome
         })
     };
     let hot = r.writes_hot() && if s.writes() { s.writes_hot() } else { s.hot() };
-    let confidence = confidence(facts, r.root, s.root, hot);
+    let confidence = confidence(facts, r.root, s.root, hot).min(most_of(r, s));
     match (r_writes_g, s_writes_f, s.writes()) {
         (true, true, _) => Outcome::Explained(if f.is_locked() || g.is_locked() {
             GUARDED
@@ -332,6 +334,11 @@ fn writes_beside(facts: &Facts, user: &User) -> bool {
         && user
             .root
             .is_some_and(|root| !facts.roots[usize::from(root)].main)
+}
+
+/// The most that can be said, as far as it is sure that both come to their accesses.
+fn most_of(r: &User, s: &User) -> Confidence {
+    most(r.certainty(true).min(s.certainty(s.writes())))
 }
 
 fn confidence(facts: &Facts, r: Option<u16>, s: Option<u16>, hot: bool) -> Confidence {
@@ -368,7 +375,7 @@ fn same_root(
     let suspicious = |read_only, why| {
         Outcome::Suspicious(Judged {
             read_only,
-            confidence: Confidence::Medium,
+            confidence: Confidence::Medium.min(most_of(r, s)),
             why,
         })
     };
@@ -404,7 +411,7 @@ fn same_root(
         };
         return Outcome::Suspicious(Judged {
             read_only: true,
-            confidence,
+            confidence: confidence.min(most_of(r, s)),
             why: ALL_READ,
         });
     }

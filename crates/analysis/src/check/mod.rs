@@ -15,6 +15,8 @@ mod fields;
 mod fix;
 mod gather;
 mod judge;
+mod library;
+mod names;
 mod policy;
 mod present;
 mod types;
@@ -125,8 +127,9 @@ pub fn check(image: &Image<'_>, path: &str, options: &CheckOptions<'_>) -> Check
     );
     let presenter = present::Presenter::new(image, &debug, &program, &gathered, options.line);
     let loose = judge_alignment(options.line, &gathered.facts.roots, &gathered.allocated);
-    let mut findings = presenter.findings(suspicions, of_types, &loose);
-    let explained = presenter.explained(explained);
+    let (mut findings, inside) = presenter.findings(suspicions, of_types, &loose);
+    let mut explained = presenter.explained(explained);
+    explained.extend(inside);
     let violations = match options.policy {
         Some(policy) => {
             policy.allow(&mut findings);

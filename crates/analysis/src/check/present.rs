@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use hitm_binary::debug::{DebugInfo, Origin, TypeId};
 use hitm_binary::image::Image;
-use hitm_binary::program::{Program, Root, RootKind};
+use hitm_binary::program::{Certainty, Program};
 use hitm_model::{
-    AccessKinds, Confidence, Explained, LineSize, Party, SourceFrame, SourceLine, StaticFinding,
+    AccessKinds, Confidence, Explained, Fix, LineSize, Party, SourceLine, StaticFinding,
     StaticRule, Svma, SvmaRange, ThreadRoot, Toucher,
 };
 use rustc_hash::FxHashMap;
@@ -28,17 +28,17 @@ const MOST_FINDINGS: usize = 2000;
 const MOST_PARTIES: usize = 64;
 
 pub(super) struct Presenter<'a, 'd, 'i> {
-    image: &'a Image<'d>,
-    debug: &'a DebugInfo<'i>,
-    program: &'a Program,
-    facts: &'a Facts,
-    in_blocks: &'a FxHashMap<usize, BlockObject>,
-    types: &'a [TypeFacts],
-    allocated: &'a [AllocatedFacts],
-    pointer_uses: &'a [PointerUse],
-    line: LineSize,
-    rust: bool,
-    roots: Vec<ThreadRoot>,
+    pub(super) image: &'a Image<'d>,
+    pub(super) debug: &'a DebugInfo<'i>,
+    pub(super) program: &'a Program,
+    pub(super) facts: &'a Facts,
+    pub(super) in_blocks: &'a FxHashMap<usize, BlockObject>,
+    pub(super) types: &'a [TypeFacts],
+    pub(super) allocated: &'a [AllocatedFacts],
+    pub(super) pointer_uses: &'a [PointerUse],
+    pub(super) line: LineSize,
+    pub(super) rust: bool,
+    pub(super) roots: Vec<ThreadRoot>,
 }
 
 impl<'a, 'd, 'i> Presenter<'a, 'd, 'i> {
@@ -75,7 +75,7 @@ impl<'a, 'd, 'i> Presenter<'a, 'd, 'i> {
         suspicions: Vec<Suspicion>,
         types: Vec<TypeSuspicion>,
         loose: &[AlignmentSuspicion],
-    ) -> Vec<StaticFinding> {
+    ) -> (Vec<StaticFinding>, Vec<Explained>) {
         let mut suspicions = suspicions;
         suspicions.sort_by_key(|it| (std::cmp::Reverse(it.confidence), it.line));
         suspicions.truncate(MOST_FINDINGS);
@@ -93,8 +93,18 @@ impl<'a, 'd, 'i> Presenter<'a, 'd, 'i> {
                 }
             }
         };
+        let mut inside = Vec::new();
+        for suspicion in &mut suspicions {
+            if self.is_of_handles(suspicion) {
+                suspicion.confidence = Confidence::Low;
+            }
+        }
         for suspicion in &suspicions {
-            add(self.finding(suspicion), &mut findings, &mut numbers);
+            match self.within_one(suspicion) {
+                Some(explained) if inside.contains(&explained) => {}
+                Some(explained) => inside.push(explained),
+                None => add(self.finding(suspicion), &mut findings, &mut numbers),
+            }
         }
         for suspicion in loose.iter().take(MOST_FINDINGS) {
             add(self.loose_finding(suspicion), &mut findings, &mut numbers);
@@ -121,7 +131,7 @@ impl<'a, 'd, 'i> Presenter<'a, 'd, 'i> {
                 &b.fingerprint,
             ))
         });
-        findings
+        (findings, inside)
     }
 
     pub(super) fn explained(&self, all: Vec<NoFinding>) -> Vec<Explained> {
@@ -145,12 +155,15 @@ impl<'a, 'd, 'i> Presenter<'a, 'd, 'i> {
     }
 
     fn finding(&self, suspicion: &Suspicion) -> StaticFinding {
-        let parties: Vec<Party> = suspicion
-            .fields
-            .iter()
-            .take(MOST_PARTIES)
-            .map(|field| self.party(field, suspicion.stride))
-            .collect();
+        let mut parties: Vec<Party> = Vec::new();
+        for field in suspicion.fields.iter().take(MOST_PARTIES) {
+            let party = self.party(field, suspicion.stride);
+            match parties.iter_mut().find(|known| known.name == party.name) {
+                // What no name tells apart is one.
+                Some(known) => widen(known, party),
+                None => parties.push(party),
+            }
+        }
         let names: Vec<String> = parties.iter().map(|party| party.name.clone()).collect();
         let rust = self.rust;
         StaticFinding {
@@ -158,12 +171,29 @@ impl<'a, 'd, 'i> Presenter<'a, 'd, 'i> {
             rule: suspicion.rule,
             confidence: suspicion.confidence,
             why: self.because(suspicion),
-            fix: fix::of(self.facts, suspicion, &names, rust),
+            fix: self.fix_of(suspicion, &names, rust),
             line: (!self.is_in_block(suspicion)).then_some(suspicion.line),
             parties,
             allowed: None,
             known: false,
         }
+    }
+
+    fn fix_of(&self, suspicion: &Suspicion, names: &[String], rust: bool) -> Fix {
+        let mut fix = fix::of(self.facts, suspicion, names, rust);
+        let blocks = suspicion
+            .fields
+            .iter()
+            .filter_map(|field| self.in_blocks.get(&field.object));
+        for block in blocks {
+            if !block.sized {
+                fix.instances = None;
+            }
+            if block.heap && !rust && !fix.text.ends_with(fix::ALLOCATE) {
+                fix.text.push_str(fix::ALLOCATE);
+            }
+        }
+        fix
     }
 
     fn because(&self, suspicion: &Suspicion) -> String {
@@ -195,9 +225,9 @@ impl<'a, 'd, 'i> Presenter<'a, 'd, 'i> {
         let Some(object) = self.in_blocks.get(&first.object) else {
             return String::new();
         };
-        let end = Svma(last.range.end.0.saturating_sub(1));
+        let end = Svma(first.range.end.0.saturating_sub(1));
         let line = u64::from(self.line.bytes());
-        match blocks::places(object, first.range.start, end, line) {
+        match blocks::places(object, end, last.range.start, line) {
             (same, all) if same == all => String::new(),
             (same, all) => format!(
                 "; they are on one line in {same} of the {all} places of a line where such memory may begin"
@@ -222,6 +252,7 @@ impl<'a, 'd, 'i> Presenter<'a, 'd, 'i> {
                         kind: used.kind,
                         hot: used.hot,
                         chosen: false,
+                        certainty: Certainty::Called,
                     };
                     (Some(used.root), site)
                 });
@@ -353,7 +384,7 @@ impl<'a, 'd, 'i> Presenter<'a, 'd, 'i> {
     }
 
     /// What is known of an object's type.
-    fn known(&self, number: usize) -> Known {
+    pub(super) fn known(&self, number: usize) -> Known {
         if let Some(object) = self.in_blocks.get(&number) {
             return Known {
                 ty: object.ty,
@@ -379,7 +410,7 @@ impl<'a, 'd, 'i> Presenter<'a, 'd, 'i> {
         fields.any(|field| self.in_blocks.contains_key(&field.object))
     }
 
-    fn name_of(&self, field: &Field) -> (String, Known) {
+    pub(super) fn name_of(&self, field: &Field) -> (String, Known) {
         let object = &self.facts.objects[field.object];
         let whole = SvmaRange::new(object.start, object.start.wrapping_add(object.size));
         let known = self.known(field.object);
@@ -395,6 +426,8 @@ impl<'a, 'd, 'i> Presenter<'a, 'd, 'i> {
             Some(path) => format!("{}{path}", object.name),
             // The only part of it that is used is it.
             None if offset == 0 && object.size <= 16 => object.name.clone(),
+            // A part of a vector is the vector.
+            None if self.is_inside_library(field) => object.name.clone(),
             None => format!("{}+{offset:#x}", object.name),
         };
         (name, known)
@@ -443,125 +476,37 @@ impl<'a, 'd, 'i> Presenter<'a, 'd, 'i> {
         touchers
     }
 
-    fn function_name(&self, function: Svma) -> String {
+    pub(super) fn function_name(&self, function: Svma) -> String {
         let symbol = self.image.symbol_at(function);
         symbol.map_or_else(|| format!("code at {function}"), |symbol| symbol.name)
-    }
-
-    fn name_roots(&self) -> Vec<ThreadRoot> {
-        let mut names: Vec<ThreadRoot> = Vec::new();
-        for (number, root) in self.program.roots().iter().enumerate() {
-            let started_in: Vec<String> = root
-                .started_at
-                .iter()
-                .take(8)
-                .map(|site| self.function_name_at(*site))
-                .collect();
-            // The function that others only lead to.
-            let own = match root.kind {
-                RootKind::Thread if self.is_led(root) => root.entries.last(),
-                _ => root.entries.first(),
-            };
-            let mut name = match (root.kind, own) {
-                (RootKind::Main, _) => "main".to_owned(),
-                (RootKind::Thread, Some(entry)) => self.name_root(number, *entry, &started_in),
-                (RootKind::Thread, None) => "a thread".to_owned(),
-            };
-            if names.iter().any(|other| other.name == name) {
-                let again = (2..).map(|n| format!("{name} #{n}"));
-                name = again
-                    .take(names.len() + 1)
-                    .find(|again| !names.iter().any(|other| other.name == *again))
-                    .unwrap_or(name);
-            }
-            names.push(ThreadRoot {
-                name,
-                many: root.many,
-                started_in,
-            });
-        }
-        names
-    }
-
-    /// Whether a thread's function was found behind those that lead to it.
-    fn is_led(&self, root: &Root) -> bool {
-        let library = |entry: &Svma| {
-            let name = self.function_name(*entry);
-            ["call_once", "std::", "core::", "alloc::"]
-                .iter()
-                .any(|word| name.contains(word))
-        };
-        root.led && !root.entries.last().is_some_and(library)
-    }
-
-    fn function_name_at(&self, site: Svma) -> String {
-        let frames = self.debug.source_frames(site);
-        match frames.iter().find(|frame| !frame.is_library()) {
-            Some(frame) => frame.function.clone(),
-            None => self.function_name(site),
-        }
-    }
-
-    /// A thread is known by the program's own function that it runs, not by what the library puts around it.
-    fn name_root(&self, number: usize, entry: Svma, started_in: &[String]) -> String {
-        let name = self.function_name(entry);
-        let around = [
-            "call_once",
-            "thread_start",
-            "_M_run",
-            "__rust_begin_short_backtrace",
-            "code at ",
-        ];
-        if !around.iter().any(|word| name.contains(word)) {
-            return name;
-        }
-        let functions = self.program.followed().by_root.get(number);
-        let code = self.program.functions();
-        let reached = functions
-            .into_iter()
-            .flatten()
-            .filter_map(|&it| code.get(it as usize));
-        // Functions that belong to this root only are its own.
-        for function in reached.take(64) {
-            if self.is_shared(number, function.range.start) {
-                continue;
-            }
-            let accesses = function.accesses.iter().map(|access| access.instruction);
-            for instruction in accesses.take(32) {
-                let frames = self.debug.source_frames(instruction);
-                let own: Option<&SourceFrame> =
-                    frames.iter().rev().find(|frame| !frame.is_library());
-                if let Some(frame) = own {
-                    return frame.function.clone();
-                }
-            }
-        }
-        match started_in.first() {
-            Some(starter) => format!("thread of {starter}"),
-            None => name,
-        }
-    }
-
-    /// Whether a function is not one kind of thread's own: the main thread runs it, or most threads do.
-    fn is_shared(&self, number: usize, function: Svma) -> bool {
-        let code = self.program.functions();
-        let Ok(at) = code.binary_search_by_key(&function, |it| it.range.start) else {
-            return false;
-        };
-        let by_root = &self.program.followed().by_root;
-        let runs = |functions: &[u32]| functions.binary_search(&(at as u32)).is_ok();
-        let others = by_root.iter().enumerate().skip(1);
-        let others = others.filter(|(other, functions)| *other != number && runs(functions));
-        let threads = by_root.len().saturating_sub(1).max(2);
-        by_root.first().is_some_and(|main| runs(main)) || 2 * (others.count() + 1) > threads
     }
 }
 
 /// What the debug information says of an object.
 #[derive(Default)]
-struct Known {
-    ty: Option<TypeId>,
-    declared: Option<SourceLine>,
+pub(super) struct Known {
+    pub(super) ty: Option<TypeId>,
+    pub(super) declared: Option<SourceLine>,
+}
+
+/// Puts another part of what has one name into a row.
+fn widen(known: &mut Party, other: Party) {
+    let end = |party: &Party| party.offset.saturating_add(party.size);
+    let all = end(known).max(end(&other));
+    known.offset = known.offset.min(other.offset);
+    known.size = all - known.offset;
+    known.address = known.address.zip(other.address).map(|(a, b)| a.min(b));
+    for toucher in other.touched_by {
+        let mut known_ones = known.touched_by.iter_mut();
+        match known_ones.find(|it| it.thread == toucher.thread && it.function == toucher.function) {
+            Some(same) => {
+                same.kinds = same.kinds.union(toucher.kinds);
+                same.hot |= toucher.hot;
+            }
+            None => known.touched_by.push(toucher),
+        }
+    }
+    known.touched_by.truncate(MOST_TOUCHERS);
 }
 
 /// Puts what was found on another line into a finding.

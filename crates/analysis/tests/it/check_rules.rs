@@ -8,6 +8,7 @@
 //! ? a b hot               an atomic change by code of which nobody knows who calls it
 //! B a c[8] by-thread hot  of elements of 8 bytes, the one of its thread
 //! B W a hot #1            the instruction 1
+//! A W a hot called        a call leads there that may be made or not; guessed: a function whose address is taken
 //! either 1 2              of the instructions 1 and 2 a call executes at most one
 //! ```
 //!
@@ -15,6 +16,7 @@
 //! one beginning with `none` for what looks like one.
 
 use hitm_analysis::check::{Facts, Field, ObjectFacts, RootFacts, Use, UseSite, judge};
+use hitm_binary::program::Certainty;
 use hitm_model::{AccessKind, LineSize, Svma};
 
 const BASE: u64 = 0x4000;
@@ -125,6 +127,11 @@ impl Case {
                 kind: kind_of,
                 hot: has("hot"),
                 chosen: has("chosen"),
+                certainty: match (has("called"), has("guessed")) {
+                    (true, _) => Certainty::Called,
+                    (_, true) => Certainty::Guessed,
+                    _ => Certainty::Run,
+                },
             }],
             locks: kind == "L",
         });
@@ -208,6 +215,42 @@ fn two_owners() {
     check(
         "roots main A B\n a 56..72\n b 72..80\n A W a hot\n B W b hot",
         "high globals-share-line a b: different threads write them, each its own",
+    );
+}
+
+#[test]
+fn what_is_not_sure_to_be_reached() {
+    let owners = "globals-share-line a b: different threads write them, each its own";
+    two("A W a hot called\n B W b hot", &format!("medium {owners}"));
+    two(
+        "A W a hot called\n B W b hot called",
+        &format!("medium {owners}"),
+    );
+    two("A W a hot\n B W b hot guessed", &format!("low {owners}"));
+    // One access that is sure is enough.
+    two(
+        "A W a hot guessed\n A W a hot\n B W b hot",
+        &format!("high {owners}"),
+    );
+    // Of a reader it is the read that counts.
+    let reader = "read-beside-written a b: one thread reads what is beside what another thread writes, and does not need \
+                  that";
+    two("A W a hot\n B R b hot called", &format!("medium {reader}"));
+    two("A W a hot\n B R b hot guessed", &format!("low {reader}"));
+    // In a loop that is guessed, and once for sure.
+    two(
+        "A W a\n A W a hot guessed\n B W b hot",
+        &format!("low {owners}"),
+    );
+    let array = "roots main A*\n c 0..64\n";
+    let by_thread = "elements-share-line c: which element is written depends on the thread";
+    check(
+        &format!("{array} A W c[8] by-thread hot called"),
+        &format!("medium {by_thread}"),
+    );
+    check(
+        &format!("{array} A W c[8] by-thread hot guessed"),
+        &format!("low {by_thread}"),
     );
 }
 

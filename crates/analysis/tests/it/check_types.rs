@@ -20,6 +20,7 @@ use hitm_analysis::check::{
     AllocatedFacts, PointerUse, RootFacts, TypeFacts, TypeHazard, UseSite, WordFacts,
     judge_alignment, judge_types,
 };
+use hitm_binary::program::Certainty;
 use hitm_model::{AccessKind, LineSize, Svma};
 
 #[derive(Default)]
@@ -102,6 +103,7 @@ impl Case {
                         kind: kind(kind_of),
                         hot: rest.contains(&"hot"),
                         chosen: false,
+                        certainty: Certainty::Run,
                     };
                     case.allocated.last_mut().unwrap().uses.push((root, site));
                 }

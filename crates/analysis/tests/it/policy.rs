@@ -225,6 +225,21 @@ fn mistakes_have_a_line() {
             2,
             "unknown variant `sharing`",
         ),
+        (
+            "[[isolate]]\nsymbol = 'a'\n[[together]]\nsymbols = ['a', 'b', 'a']",
+            3,
+            "`symbols` names `a` twice",
+        ),
+        (
+            "[[apart]]\nsymbols = ['slots', 'slots']",
+            1,
+            "`symbols` names `slots` twice",
+        ),
+        (
+            "[[type]]\nname = 'a'\nseparate = ['x', 'x']",
+            1,
+            "`separate` names `x` twice",
+        ),
         ("[[isolate]\nsymbol", 1, ""),
         ("# a comment\n\nsymbol =", 3, ""),
     ] {

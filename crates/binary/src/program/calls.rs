@@ -45,6 +45,14 @@ pub(super) fn joins(name: &str) -> bool {
     )
 }
 
+/// Whether the program, or at least the thread's work, is over with it.
+pub(super) fn ends(name: &str) -> bool {
+    matches!(
+        unversioned(name),
+        "exit" | "_exit" | "_Exit" | "quick_exit" | "abort" | "__assert_fail" | "__stack_chk_fail"
+    )
+}
+
 /// What it does to what an argument points to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Does {
@@ -67,7 +75,8 @@ pub(super) fn does(name: &str) -> &'static [(usize, Does)] {
         | "pthread_mutex_timedlock"
         | "mtx_lock"
         | "mtx_unlock"
-        | "mtx_trylock" => &[(0, Does::Locks(40))],
+        | "mtx_trylock"
+        | "mtx_timedlock" => &[(0, Does::Locks(40))],
         "pthread_rwlock_rdlock"
         | "pthread_rwlock_wrlock"
         | "pthread_rwlock_unlock"
@@ -79,8 +88,12 @@ pub(super) fn does(name: &str) -> &'static [(usize, Does)] {
         "pthread_cond_signal"
         | "pthread_cond_broadcast"
         | "pthread_cond_wait"
-        | "pthread_cond_timedwait" => &[(0, Does::Changes(48))],
-        "sem_post" | "sem_wait" | "sem_trywait" => &[(0, Does::Changes(32))],
+        | "pthread_cond_timedwait"
+        | "cnd_signal"
+        | "cnd_broadcast"
+        | "cnd_wait"
+        | "cnd_timedwait" => &[(0, Does::Changes(48))],
+        "sem_post" | "sem_wait" | "sem_trywait" | "sem_timedwait" => &[(0, Does::Changes(32))],
         "memset" => &[(0, Does::Fills(2))],
         "memcpy" | "memmove" => &[(0, Does::Fills(2)), (1, Does::Copies(2))],
         "memcmp" | "bcmp" => &[(0, Does::Copies(2)), (1, Does::Copies(2))],

@@ -31,7 +31,7 @@ mod whole;
 use hitm_model::{AccessKind, Svma, SvmaRange};
 
 pub use blocks::{Block, BlockFrame, BlockKind, Hint, Pointing, Promise};
-pub use reach::{Reached, Touch};
+pub use reach::{Certainty, Reached, Touch};
 pub use roots::{Root, RootKind};
 pub use value::Lineage;
 pub use whole::Program;
@@ -49,6 +49,8 @@ pub struct FunctionCode {
     pub taken: Vec<Taken>,
     /// Calls and jumps whose target is not known.
     pub indirect: u32,
+    /// Whether it may return, or go on elsewhere.
+    pub returns: bool,
     /// Whether all of its bytes are instructions.
     pub complete: bool,
 }

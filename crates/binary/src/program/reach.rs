@@ -22,6 +22,17 @@ const LONGEST_TABLE: u64 = 64;
 /// So many steps are made for one root.
 const MOST_STEPS: usize = 2_000_000;
 
+/// How sure it is that a root comes to an access.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Certainty {
+    /// Only by functions whose address is taken on the way, which may be called from there or not.
+    Guessed,
+    /// By calls, whatever decides whether they are made.
+    Called,
+    /// The thread was run with what it is given.
+    Run,
+}
+
 /// An access of a fixed place, by one root.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Touch {
@@ -49,6 +60,8 @@ pub struct Touch {
     pub by_thread: bool,
     /// Whether the instruction touches one of several places.
     pub chosen: bool,
+    /// How sure it is that the root comes there.
+    pub certainty: Certainty,
 }
 
 /// How far the calls could be followed.
@@ -71,6 +84,8 @@ struct Given {
     hot: bool,
     /// Whether other threads may run then.
     beside: bool,
+    /// Whether calls alone lead there.
+    called: bool,
     addresses: [Vec<u64>; 6],
     /// Arguments that tell the thread from its siblings.
     by_thread: u8,
@@ -79,11 +94,12 @@ struct Given {
 impl Given {
     /// Adds what another call passes; whether that is anything new.
     fn add(&mut self, other: &Self) -> bool {
-        let before = (self.hot, self.beside, self.by_thread);
+        let before = (self.hot, self.beside, self.called, self.by_thread);
         self.hot |= other.hot;
+        self.called |= other.called;
         self.beside |= other.beside;
         self.by_thread |= other.by_thread;
-        let mut new = before != (self.hot, self.beside, self.by_thread);
+        let mut new = before != (self.hot, self.beside, self.called, self.by_thread);
         for (mine, theirs) in self.addresses.iter_mut().zip(&other.addresses) {
             for address in theirs {
                 if mine.len() < MOST_ADDRESSES && !mine.contains(address) {
@@ -93,6 +109,13 @@ impl Given {
             }
         }
         new
+    }
+
+    fn certainty(&self) -> Certainty {
+        match self.called {
+            true => Certainty::Called,
+            false => Certainty::Guessed,
+        }
     }
 
     fn tells(&self, lineage: Lineage) -> bool {
@@ -122,6 +145,7 @@ pub(super) fn follow(
             .flat_map(|root| root.entries.iter().copied())
             .collect(),
         ends: FxHashMap::default(),
+        last: last_functions(view, functions, graph),
         touches: Vec::new(),
         reached: Reached {
             functions: functions.len(),
@@ -138,6 +162,7 @@ pub(super) fn follow(
             };
             let given = Given {
                 beside,
+                called: true,
                 by_thread: if beside { 0x3f } else { 0 },
                 ..Given::default()
             };
@@ -169,12 +194,45 @@ pub(super) fn follow(
     (follow.touches, follow.reached)
 }
 
+/// The functions that do not return because they end the program, as one that prints what went wrong and aborts: they
+/// have no way out, and call another one that ends it.
+///
+/// A thread's own loop without a way out, which aborts where something goes wrong, looks the same. It is run with what it
+/// is given, where that is known, and does not depend on this then.
+fn last_functions(
+    view: &View<'_, '_>,
+    functions: &[FunctionCode],
+    graph: &Graph,
+) -> FxHashSet<usize> {
+    let mut last: FxHashSet<usize> = FxHashSet::default();
+    let names = &view.imports.names;
+    let import_ends = |number: u32| names.get(number as usize).is_some_and(|it| calls::ends(it));
+    let mut queue: Vec<usize> = Vec::new();
+    for (number, function) in functions.iter().enumerate() {
+        let ends = |target| matches!(target, Target::Import(number) if import_ends(number));
+        if !function.returns && function.calls.iter().any(|call| ends(call.target)) {
+            queue.push(number);
+        }
+    }
+    while let Some(number) = queue.pop() {
+        if last.insert(number) {
+            let callers = graph.callers[number]
+                .iter()
+                .map(|(caller, _)| *caller as usize);
+            queue.extend(callers.filter(|caller| !functions[*caller].returns));
+        }
+    }
+    last
+}
+
 struct Follow<'a, 'd> {
     view: &'a View<'a, 'd>,
     functions: &'a [FunctionCode],
     graph: &'a Graph,
     entries: FxHashSet<Svma>,
     ends: FxHashMap<usize, Option<Beside>>,
+    /// Functions after which the program is over.
+    last: FxHashSet<usize>,
     touches: Vec<Touch>,
     reached: Reached,
 }
@@ -232,6 +290,8 @@ impl Follow<'_, '_> {
                 };
                 let mut passed = Given {
                     hot: given.hot || call.depth > 0,
+                    // What is done before the program ends is done once.
+                    called: given.called && !self.last.contains(&callee),
                     beside: given.beside || part.is_some_and(|part| part.holds(call.site)),
                     ..Given::default()
                 };
@@ -396,6 +456,7 @@ impl Follow<'_, '_> {
                         continue;
                     }
                     self.touches.push(Touch {
+                        certainty: given.certainty(),
                         root,
                         instruction: call.site,
                         function: code.range.start,
@@ -427,6 +488,7 @@ impl Follow<'_, '_> {
                 return;
             }
             self.touches.push(Touch {
+                certainty: given.certainty(),
                 root,
                 instruction: access.instruction,
                 function: code.range.start,

@@ -106,6 +106,7 @@ impl<'a> Walk<'a> {
                 calls: Vec::new(),
                 taken: Vec::new(),
                 indirect: 0,
+                returns: false,
                 complete,
             },
         }
@@ -172,6 +173,7 @@ impl Walk<'_> {
                 self.live = false;
             }
             FlowControl::IndirectBranch => {
+                self.out.returns = true;
                 match self.target_of(instruction) {
                     Some(target) => self.record_call(instruction, target),
                     None => {
@@ -184,7 +186,11 @@ impl Walk<'_> {
                 }
                 self.live = false;
             }
-            FlowControl::Return | FlowControl::Exception => self.live = false,
+            FlowControl::Return => {
+                self.out.returns = true;
+                self.live = false;
+            }
+            FlowControl::Exception => self.live = false,
             FlowControl::Interrupt | FlowControl::XbeginXabortXend => {
                 self.state
                     .forget(super::registers::VOLATILE, Lineage::OTHER);
@@ -198,6 +204,7 @@ impl Walk<'_> {
         }
         let target = instruction.near_branch64();
         if !self.range.contains(Svma(target)) {
+            self.out.returns = true;
             // A tail call, or a part of the function that is elsewhere.
             if let Some(target) = self.around.target(target) {
                 self.record_call(instruction, target);

@@ -30,7 +30,10 @@ impl StaticBinary {
             .map_err(anyhow::Error::msg)
             .with_context(|| format!("cannot open {shown} (give a program or a shared library)"))?;
         let mut image = Image::parse_any_machine(bytes).map_err(|error| {
-            let next = what_to_give(&error);
+            let next = match is_archive(bytes) {
+                true => "it is an archive of object files, in which nothing has its place yet: give what it is linked into",
+                false => what_to_give(&error),
+            };
             anyhow::Error::new(error).context(format!("cannot read {shown} ({next})"))
         })?;
         let damage = add_debug_file(&files, &shown, &mut image);
@@ -105,6 +108,11 @@ impl StaticBinary {
         );
         caveats
     }
+}
+
+/// Whether it is a static library, as `ar` makes it.
+fn is_archive(bytes: &[u8]) -> bool {
+    bytes.starts_with(b"!<arch>\n") || bytes.starts_with(b"!<thin>\n")
 }
 
 /// What to give instead of a file that cannot be read.

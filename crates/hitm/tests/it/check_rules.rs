@@ -80,9 +80,34 @@ fn of_two_layouts_in_one_program_only_the_faulty_one_is_named() {
     }
 }
 
+#[test]
+fn locks_of_every_kind_of_c_are_known() {
+    for how in 0..5 {
+        let how = format!("-DHOW={how}");
+        let built = |flags: &[&str]| named(Language::C, "handed/c_locks.c", flags);
+        let (Some(faulty), Some(repaired)) = (built(&[&how]), built(&[&how, "-DFIXED"])) else {
+            skip!("gcc is not installed");
+        };
+        let [one] = faulty.as_slice() else {
+            panic!("{how}: {faulty:?}");
+        };
+        assert!(one.starts_with("locks.first fields-share-line"), "{one}");
+        assert!(repaired.is_empty(), "{how}: {repaired:?}");
+    }
+}
+
+/// Of a queue whose parts are changed by several threads, one row, and no finding.
+#[test]
+fn the_parts_of_a_queue_are_not_told_apart() {
+    let Some(named) = named(Language::Cpp, "handed/cpp_pool.cpp", &[]) else {
+        skip!("g++ is not installed");
+    };
+    assert!(named.is_empty(), "{named:?}");
+}
+
 /// What is named of a program; `None` where it cannot be compiled here.
 fn named(language: Language, source: &str, flags: &[&str]) -> Option<Vec<String>> {
-    let source = self::source(&format!("../alignment/{source}"));
+    let source = self::source(&format!("../{source}"));
     let program = match compile_program(language, &source, flags) {
         Ok(built) => built.program.to_string_lossy().into_owned(),
         Err(CompileError::NoCompiler(_)) => return None,
@@ -113,7 +138,8 @@ fn a_type_that_asks_for_a_line_is_named_where_its_allocator_is_not_told() {
     let how = |number: u32| format!("-DHOW={number}");
     for level in ["-O0", "-O2"] {
         for number in [0, 1, 2, 3, 4, 10, 11, 12, 13, 14] {
-            let Some(named) = named(Language::C, "c_heap.c", &[level, &how(number)]) else {
+            let Some(named) = named(Language::C, "alignment/c_heap.c", &[level, &how(number)])
+            else {
                 skip!("gcc is not installed");
             };
             let by = ["malloc", "calloc", "realloc", "malloc", "malloc"].get(number as usize);
@@ -130,7 +156,7 @@ fn a_type_that_asks_for_a_line_is_named_where_its_allocator_is_not_told() {
     for number in 0..3 {
         for (standard, expected) in [("-std=c++11", 1), ("-std=c++17", 0)] {
             let flags = [standard, "-Wno-aligned-new", &how(number)];
-            let Some(named) = named(Language::Cpp, "cpp_new.cpp", &flags) else {
+            let Some(named) = named(Language::Cpp, "alignment/cpp_new.cpp", &flags) else {
                 skip!("g++ is not installed");
             };
             assert_eq!(named.len(), expected, "{number} {standard}: {named:?}");
@@ -146,7 +172,7 @@ fn a_type_that_asks_for_a_line_is_named_where_its_allocator_is_not_told() {
             .copied()
             .chain(["--check-cfg=cfg(RAW)"])
             .collect();
-        let Some(named) = named(Language::Rust, "rs_vec.rs", &flags) else {
+        let Some(named) = named(Language::Rust, "alignment/rs_vec.rs", &flags) else {
             skip!("rustc is not installed");
         };
         assert_eq!(named.len(), expected, "{flags:?}: {named:?}");

@@ -98,6 +98,7 @@ fn what_is_no_program() {
     changed("big", &|bytes| bytes[5] = 2);
     changed("core", &|bytes| bytes[16] = 4);
     changed("object", &|bytes| bytes[16] = 1);
+    fs::write(session.path("archive"), "!<arch>\n").unwrap();
     for (file, says) in [
         (
             "missing",
@@ -125,6 +126,7 @@ fn what_is_no_program() {
         ),
         ("core", "but a core dump"),
         ("object", "(give what it is linked into"),
+        ("archive", "(it is an archive of object files"),
     ] {
         check(&session, file, 2, [&[says], &[says], &[says]]);
     }

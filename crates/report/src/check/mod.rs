@@ -95,6 +95,7 @@ fn headline(finding: &StaticFinding) -> String {
         hitm_model::StaticRule::AlignmentNotGiven => {
             format!("{listed} is allocated with less than the alignment that it asks for")
         }
+        _ if names.len() == 1 => format!("parts of {listed} may share a line"),
         _ if finding.line.is_some() => format!("{listed} share a line"),
         _ => format!("{listed} may share a line"),
     }

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use hitm_model::{CheckReport, Confidence, Party, StaticFinding, Toucher};
+use hitm_model::{CheckReport, Confidence, Party, StaticFinding, StaticRule, Toucher};
 
 use super::{command, headline};
 use crate::page::{BAD, BOLD, DIM, Page, Span, TYPE_THIS, WARN, plain, span};
@@ -136,7 +136,13 @@ fn one(page: &mut Page<'_>, number: usize, finding: &StaticFinding) -> io::Resul
             count(finding.fix.added_bytes),
             count(instances)
         ),
-        None => format!("{} bytes for each instance", count(finding.fix.added_bytes)),
+        None => {
+            let each = match finding.rule {
+                StaticRule::ElementsShareLine => "element",
+                _ => "instance",
+            };
+            format!("{} bytes for each {each}", count(finding.fix.added_bytes))
+        }
     };
     page.paragraph(
         &label("fix"),
@@ -178,6 +184,7 @@ fn touched(toucher: &Toucher) -> Vec<Span> {
     let often = if toucher.hot { " in a loop" } else { "" };
     let thread = match &toucher.thread {
         Some(thread) if *thread == toucher.function => String::new(),
+        Some(thread) if thread.starts_with("thread of ") => format!(" ({thread})"),
         Some(thread) => format!(" (thread {thread})"),
         None => " (unknown thread)".to_owned(),
     };

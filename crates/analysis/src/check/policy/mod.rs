@@ -108,6 +108,8 @@ impl Policy {
                     "`symbols` must name two or more",
                 ));
             }
+            no_name_twice("symbols", &several.get_ref().symbols)
+                .map_err(|what| invalid(several.span().start, &what))?;
         }
         for allow in &file.allow {
             let it = allow.get_ref();
@@ -129,6 +131,8 @@ impl Policy {
                     "say what is asked of the type: `max_size`, or two or more fields in `separate`",
                 ));
             }
+            no_name_twice("separate", &it.separate)
+                .map_err(|what| invalid(ty.span().start, &what))?;
         }
         Ok(Self {
             path: path.to_owned(),
@@ -200,6 +204,15 @@ impl Policy {
             add("type", self.line_of(rule), breaches);
         }
         violations
+    }
+}
+
+/// What is named twice is a slip: nothing is beside itself, or apart from itself.
+fn no_name_twice(key: &str, names: &[String]) -> Result<(), String> {
+    let again = (1..names.len()).find(|&at| names[..at].contains(&names[at]));
+    match again {
+        Some(at) => Err(format!("`{key}` names `{}` twice", names[at])),
+        None => Ok(()),
     }
 }
 

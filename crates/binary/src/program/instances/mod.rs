@@ -44,7 +44,7 @@ use self::state::State;
 use self::world::{Ground as _, World};
 use super::blocks::{Block, BlockFrame, Promise, address_of};
 use super::places::Surroundings as _;
-use super::reach::Touch;
+use super::reach::{Certainty, Touch};
 use super::registers::RSP;
 use super::roots::Graph;
 use super::value::{Lineage, Origin, Value, Values};
@@ -339,6 +339,7 @@ fn touches_of(view: &View<'_, '_>, log: &Log, all: &[Noted]) -> Vec<(u32, Touch)
                 stride: noted.stride,
                 by_thread: noted.by_thread,
                 chosen: noted.chosen,
+                certainty: Certainty::Run,
             },
         ));
     }
