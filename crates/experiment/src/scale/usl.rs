@@ -308,7 +308,7 @@ impl Law {
                     };
                 }
                 if !fits(next) {
-                    return border(&fits, inside, next);
+                    return border(fits, inside, next);
                 }
                 inside = next;
                 step *= 2.0;
