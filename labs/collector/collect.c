@@ -311,7 +311,7 @@ static void print_header(const struct options *o, const struct machine *machine)
            machine->line_size_words);
     if (o->layout == PER_THREAD) puts("each thread's counter in a block of its own");
     else printf("counters %ld bytes apart\n", o->layout == PACKED ? (long)sizeof(uint64_t) : machine->line_size);
-    puts("threads   seconds       min       max  million/s  speed-up  processors  side by side");
+    puts("threads     seconds         min         max  million/s  speed-up  processors  side by side");
     fflush(stdout);
 }
 
@@ -320,7 +320,7 @@ static void print_row(const struct options *o, const struct row *row) {
     if (row->speed_up > 0) snprintf(speed_up, sizeof speed_up, "%.2f", row->speed_up);
     double used = 0;
     for (long i = 0; i < o->runs; i++) used += row->runs[i].processors_used;
-    printf("%7ld  %8.3f  %8.3f  %8.3f  %9.1f  %8s  %10.2f  ", row->threads, row->median, row->min, row->max,
+    printf("%7ld  %10.6f  %10.6f  %10.6f  %9.1f  %8s  %10.2f  ", row->threads, row->median, row->min, row->max,
            row->per_second / 1e6, speed_up, used / (double)o->runs);
     if (row->time_sliced) puts("time-sliced");
     else printf("%ld of %ld\n", row->side_by_side_runs, o->runs);
@@ -429,7 +429,8 @@ static struct options parse(int argc, char **argv) {
         {"pin", no_argument, 0, 'p'},             {"line-size", required_argument, 0, 'b'}, {"json", no_argument, 0, 'j'},
         {"addrs", no_argument, 0, 'a'},           {"help", no_argument, 0, 'h'},         {0, 0, 0, 0},
     };
-    for (int option; (option = getopt_long(argc, argv, "h", known, NULL)) != -1;) {
+    opterr = 0; // Said below, as everything else is said.
+    for (int option; (option = getopt_long(argc, argv, ":h", known, NULL)) != -1;) {
         switch (option) {
         case 't': o.threads = whole("--threads", optarg, 1, MOST_THREADS); break;
         case 'l': o.layout = (enum layout)one_of("--layout", optarg, LAYOUTS); break;
@@ -446,7 +447,8 @@ static struct options parse(int argc, char **argv) {
         case 'j': o.json = true; break;
         case 'a': o.addrs = true; break;
         case 'h': fputs(USAGE, stdout); exit(0);
-        default: fail(2, "see --help"); // getopt has said what is wrong.
+        case ':': fail(2, "'%s' needs a value; see --help", argv[optind - 1]);
+        default: fail(2, "unexpected argument '%s'; see --help", argv[optind - 1]);
         }
     }
     if (optind < argc) fail(2, "unexpected argument '%s'; see --help", argv[optind]);
@@ -469,6 +471,8 @@ int main(int argc, char **argv) {
     long most = o.threads ? o.threads : o.scale ? 2L * machine.processors : machine.processors;
     if (most > MOST_THREADS) most = MOST_THREADS;
     if (o.addrs && o.layout == PACKED) print_addresses(&machine, most);
+    else if (o.addrs)
+        fputs("collect: --addrs: only packed counters have addresses that stay, so there is nothing to print\n", stderr);
     if (o.json) json_begin(&o, &machine);
     else print_header(&o, &machine);
     double alone = 0;

@@ -117,7 +117,7 @@ enum Task {
     Lab {
         /// Which.
         lab: lab::Lab,
-        /// Run it under `hitm run`, in both layouts.
+        /// Have hitm look at it in all its layouts: what it prints without this, done.
         #[arg(long)]
         run: bool,
         /// For how long each layout runs.

@@ -7,6 +7,7 @@ use anyhow::Result;
 use clap::ValueEnum;
 use hitm_testkit::{Language, compile_program};
 
+use crate::stories::server;
 use crate::tools::{build_hitm, cargo, check, install, root, target_dir};
 
 /// The labs.
@@ -16,6 +17,8 @@ pub(crate) enum Lab {
     Story1,
     /// Per-thread counters side by side in an array, in Rust and in C.
     Collector,
+    /// A server whose IO threads count side by side in arrays, under redis-benchmark.
+    Ioserver,
 }
 
 /// A program of a lab, with the options of each of its layouts.
@@ -27,6 +30,8 @@ struct Shown {
 /// Builds a lab; runs it under hitm in all layouts if asked to.
 pub(crate) fn run(lab: Lab, run: bool, seconds: u32) -> Result<()> {
     let shown = match lab {
+        Lab::Ioserver if run => return server::show(&build_hitm()?, &target_dir()?, seconds),
+        Lab::Ioserver => return server::print_commands(seconds),
         Lab::Story1 => vec![Shown {
             program: story1()?,
             layouts: vec![

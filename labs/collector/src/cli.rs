@@ -10,7 +10,12 @@ pub(crate) const MOST_THREADS: usize = 1024;
 /// Counts with several threads, each in a counter of its own, and says how long that takes where the counters share cache
 /// lines and where they do not.
 #[derive(Debug, Parser)]
-#[command(name = "collect", version, max_term_width = 100)]
+#[command(
+    name = "collect",
+    version,
+    max_term_width = 100,
+    allow_negative_numbers = true
+)]
 pub(crate) struct Cli {
     /// How many threads count; with `--scale`, how many at most [default: as many as processors may be used, with
     /// `--scale` twice as many].
@@ -87,11 +92,11 @@ fn total(text: &str) -> Result<u64, String> {
         .parse()
         .ok()
         .filter(|_| plain)
-        .ok_or_else(|| "not a number".to_owned())?;
+        .ok_or_else(|| "not a whole number from 1 to 1e15".to_owned())?;
     if (1.0..=1e15).contains(&number) && number.fract() == 0.0 {
         Ok(number as u64)
     } else {
-        Err("a whole number from 1 to 1e15".to_owned())
+        Err("not a whole number from 1 to 1e15".to_owned())
     }
 }
 
@@ -99,7 +104,7 @@ fn line_size(text: &str) -> Result<usize, String> {
     text.parse()
         .ok()
         .filter(|size: &usize| size.is_power_of_two() && (16..=4096).contains(size))
-        .ok_or_else(|| "a power of two from 16 to 4096".to_owned())
+        .ok_or_else(|| "not a power of two from 16 to 4096".to_owned())
 }
 
 #[cfg(test)]

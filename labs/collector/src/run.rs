@@ -22,8 +22,14 @@ pub(crate) fn run(cli: &Cli) -> Result<()> {
     }
     let machine = Machine::look(cli.line_size)?;
     let counts = thread_counts(cli, machine.processors);
-    if cli.addrs && cli.layout == Layout::Packed {
-        print_addresses(&machine, counts.last().copied().unwrap_or(1));
+    match (cli.addrs, cli.layout) {
+        (true, Layout::Packed) => {
+            print_addresses(&machine, counts.last().copied().unwrap_or(1));
+        }
+        (true, _) => eprintln!(
+            "collect: --addrs: only packed counters have addresses that stay, so there is nothing to print"
+        ),
+        (false, _) => {}
     }
     let job = Job {
         layout: cli.layout,

@@ -34,7 +34,7 @@ pub(crate) fn header(document: &Document, runs: u32) -> String {
     format!(
         "collect ({program}): {layout}, {how}; {} counts by all threads together{pinned}, median of {runs} runs\n\
          {}, {} processors, lines of {} bytes ({}); {place}\n\
-         threads   seconds       min       max  million/s  speed-up  processors  side by side",
+         threads     seconds         min         max  million/s  speed-up  processors  side by side",
         document.total,
         machine.processor,
         machine.processors,
@@ -55,7 +55,7 @@ pub(crate) fn row(row: &Row) -> String {
         format!("{} of {}", row.side_by_side_runs, row.runs.len())
     };
     format!(
-        "{:>7}  {:>8.3}  {:>8.3}  {:>8.3}  {:>9.1}  {speed_up:>8}  {:>10.2}  {side_by_side}",
+        "{:>7}  {:>10.6}  {:>10.6}  {:>10.6}  {:>9.1}  {speed_up:>8}  {:>10.2}  {side_by_side}",
         row.threads,
         row.median_s,
         row.min_s,

@@ -13,7 +13,7 @@ pub(crate) const THREADS_MAX: usize = 128;
 /// Drive it with redis-benchmark and redis-cli, and look at it with `hitm attach`. It has no passwords and keeps nothing on
 /// disk.
 #[derive(Clone, Debug, Parser)]
-#[command(name = "ioserver", version)]
+#[command(name = "ioserver", version, allow_negative_numbers = true)]
 pub struct Config {
     /// TCP port; 0 lets the system choose, and the first line of output says which.
     #[arg(long, default_value_t = 6379)]
@@ -21,8 +21,8 @@ pub struct Config {
     /// Address to listen on.
     #[arg(long, default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
     pub bind: IpAddr,
-    /// IO threads beside the main thread.
-    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..THREADS_MAX as i64))]
+    /// IO threads beside the main thread, at most 127.
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=THREADS_MAX as i64 - 1))]
     pub io_threads: u16,
     /// Bytes read or written with one system call at most. The smaller, the more of its time an IO thread counts.
     #[arg(long, value_name = "SIZE", default_value = "16kb", value_parser = chunk)]

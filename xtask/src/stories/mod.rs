@@ -11,7 +11,7 @@ mod labs;
 mod page;
 mod program;
 mod seen;
-mod server;
+pub(crate) mod server;
 
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -6,7 +6,7 @@
 
 use std::cell::Cell;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -35,6 +35,15 @@ const THREADS: usize = 4;
 /// A piece takes the IO thread a microsecond in the kernel, and counting it a few nanoseconds.
 const SAMPLING: [&str; 4] = ["--rate", "5000", "--for", "4"];
 
+/// Both faults, then one after the other repaired.
+const LAYOUTS: [&str; 3] = [
+    "--io-threads 3 --stats shared --net-bytes shared",
+    "--io-threads 3 --stats counters --net-bytes shared",
+    "--io-threads 3 --stats counters --net-bytes per-thread",
+];
+/// Small pieces, so that an IO thread has much to count.
+const PIECES: [&str; 2] = ["--io-chunk", "64"];
+
 /// The server in one of its layouts.
 struct Server {
     program: PathBuf,
@@ -43,21 +52,62 @@ struct Server {
     used: Cell<Option<(f64, f64)>>,
 }
 
-/// Both faults, each beside its repair.
-pub(super) fn story3() -> Result<Vec<Case>> {
+/// The lab as commands to type.
+pub(crate) fn print_commands(seconds: u32) -> Result<()> {
+    let program = build()?;
+    for options in LAYOUTS {
+        let pieces = PIECES.join(" ");
+        println!("{} --port 7379 {pieces} {options} &", program.display());
+        println!(
+            "redis-benchmark -p 7379 {} -q -l > /dev/null &",
+            LOAD.join(" ")
+        );
+        println!("hitm attach $(pidof ioserver) --rate 5000 --for {seconds}");
+        println!("kill %redis-benchmark; redis-cli -p 7379 shutdown\n");
+    }
+    Ok(())
+}
+
+/// Has hitm look at the lab under load in each layout, and prints what it says.
+pub(crate) fn show(hitm: &Path, work: &Path, seconds: u32) -> Result<()> {
+    let program = build()?;
+    let interrupts = child::Interrupts::watch()?;
+    for options in LAYOUTS {
+        interrupts.check()?;
+        println!("\nioserver {options}");
+        let server = Server::new(&program, options);
+        let (running, _load) = server.under_load()?;
+        let mut attach = Command::new(hitm);
+        attach
+            .args([
+                "attach",
+                "--rate",
+                "5000",
+                "--for",
+                &seconds.to_string(),
+                "-o",
+            ])
+            .arg(work.join("ioserver.hitm"))
+            .arg(running.pid().to_string());
+        check(&mut attach)?;
+    }
+    Ok(())
+}
+
+/// Builds the server; installs what drives it.
+fn build() -> Result<PathBuf> {
     install(&[("redis-benchmark", "redis-tools")]);
     if !have_tool("redis-benchmark") {
         bail!(Missing("no redis-benchmark: apt-get install redis-tools"));
     }
     check(&mut cargo(&["build", "--release", "--package=ioserver"]))?;
-    let program = target_dir()?.join("release/ioserver");
-    let layout = |options| {
-        Box::new(Server {
-            program: program.clone(),
-            options,
-            used: Cell::new(None),
-        })
-    };
+    Ok(target_dir()?.join("release/ioserver"))
+}
+
+/// Both faults, each beside its repair.
+pub(super) fn story3() -> Result<Vec<Case>> {
+    let program = build()?;
+    let layout = |options| Box::new(Server::new(&program, options));
     Ok(vec![
         Case {
             title: "per-IO-thread statistics as arrays in a server's one large struct",
@@ -87,11 +137,31 @@ pub(super) fn story3() -> Result<Vec<Case>> {
 }
 
 impl Server {
+    fn new(program: &Path, options: &'static str) -> Self {
+        Self {
+            program: program.to_owned(),
+            options,
+            used: Cell::new(None),
+        }
+    }
+
+    /// Starts it, and a benchmark that does not end.
+    fn under_load(&self) -> Result<(Running, Running)> {
+        let (server, port) = self.start()?;
+        let mut forever = benchmark(port);
+        forever.args(["-q", "-l"]);
+        let mut load = Running::start(&mut forever)?;
+        load.drain();
+        thread::sleep(WARM_UP);
+        Ok((server, load))
+    }
+
     /// Starts it on a port that the system chooses, and says which.
     fn start(&self) -> Result<(Running, u16)> {
         let mut command = Command::new(&self.program);
         command
-            .args(["--port", "0", "--io-chunk", "64"])
+            .args(["--port", "0"])
+            .args(PIECES)
             .args(self.options.split_whitespace());
         let mut running = Running::start(&mut command)?;
         let line = running.line()?;
@@ -102,12 +172,7 @@ impl Server {
 
 impl Layout for Server {
     fn look(&self, session: &Session<'_>) -> Result<Value> {
-        let (server, port) = self.start()?;
-        let mut forever = benchmark(port);
-        forever.args(["-q", "-l"]);
-        let mut load = Running::start(&mut forever)?;
-        load.drain();
-        thread::sleep(WARM_UP);
+        let (server, _load) = self.under_load()?;
         let pid = server.pid().to_string();
         session.hitm("attach", |command| {
             command.args(SAMPLING).arg(&pid);

@@ -170,6 +170,9 @@ fn bad_input_is_refused_alike() {
         "--total 1.5",
         "--total nan",
         "--total 1e300",
+        "--total -3",
+        "--threads -1",
+        "--total",
         "--runs 0",
         "--layout loose",
         "--op none",
@@ -180,6 +183,19 @@ fn bad_input_is_refused_alike() {
         "--op dependent --layout per-thread",
     ] {
         check(arguments, same_refusal);
+    }
+}
+
+#[test]
+fn that_other_addresses_do_not_stay_is_said() {
+    for layout in ["padded", "per-thread"] {
+        let arguments = format!("--addrs --total 100 --runs 1 --threads 2 --layout {layout}");
+        check(&arguments, |_, rust, c| {
+            for outcome in [rust, c] {
+                let said = "collect: --addrs: only packed counters have addresses that stay";
+                assert!(outcome.stderr.starts_with(said), "{}", outcome.stderr);
+            }
+        });
     }
 }
 
