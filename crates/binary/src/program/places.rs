@@ -23,6 +23,16 @@ pub(super) trait Surroundings {
     fn result_of(&self, import: u32) -> Lineage;
 }
 
+/// A number that stands in the code or in constant data.
+pub(super) fn number(number: i64, around: &dyn Surroundings) -> Value {
+    let address = number.cast_unsigned();
+    if around.is_fixed() && (around.is_data(address) || around.is_code(address)) {
+        Value::in_file(address)
+    } else {
+        Value::number(number)
+    }
+}
+
 pub(super) fn argument(value: Value, around: &dyn Surroundings) -> Argument {
     match value.origin {
         Origin::File if value.stride == 0 => Argument::File(Svma(value.offset.cast_unsigned())),

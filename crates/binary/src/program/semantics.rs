@@ -6,13 +6,16 @@ use iced_x86::{
 
 use super::flow::{number, writes};
 use super::registers::{RBP, RSP};
-use super::value::{Lineage, Value, Values};
+use super::value::{Lineage, Origin, Value, Values};
 
 /// Files are loaded at multiples of this at least.
 const SMALLEST_PAGE: u64 = 4096;
 
 /// What an instruction is executed on.
 pub(super) trait Machine {
+    /// What a number that stands in the code is: an address, where the file is not moved when it is loaded and has
+    /// something there.
+    fn number(&self, number: i64) -> Value;
     /// What a register holds.
     fn get(&self, register: usize) -> &Values;
     /// Sets a register.
@@ -58,7 +61,7 @@ pub(super) fn address(
 }
 
 fn sum(machine: &impl Machine, base: Name, index: Name, scale: u32, displacement: u64) -> Values {
-    let mut sum: Values = Value::number(displacement.cast_signed()).into();
+    let mut sum: Values = machine.number(displacement.cast_signed()).into();
     if let Some(base) = number(base) {
         sum = machine.get(base).combine(&sum, Value::plus);
     }
@@ -68,6 +71,16 @@ fn sum(machine: &impl Machine, base: Name, index: Name, scale: u32, displacement
         sum = sum.combine(&index, Value::plus);
     }
     sum
+}
+
+/// What a 32-bit copy keeps of a value: of an address too, where it is a number of the code.
+pub(super) fn low_half(machine: &impl Machine, value: Value) -> Value {
+    let is_short = value.origin == Origin::File && u32::try_from(value.offset).is_ok();
+    if is_short && machine.number(value.offset).origin == Origin::File {
+        value
+    } else {
+        value.low_half()
+    }
 }
 
 /// What a load gives.
@@ -96,7 +109,7 @@ pub(super) fn source(
                 let values = machine.get(register);
                 match instruction.op_register(operand).size() {
                     8 => values.clone(),
-                    4 => values.map(Value::low_half),
+                    4 => values.map(|value| low_half(machine, value)),
                     _ => Value::something(values.lineage()).into(),
                 }
             }
@@ -107,7 +120,7 @@ pub(super) fn source(
             None => Value::something(Lineage::OTHER).into(),
         },
         _ => match instruction.try_immediate(operand) {
-            Ok(number) => Value::number(number.cast_signed()).into(),
+            Ok(number) => machine.number(number.cast_signed()).into(),
             Err(_) => Value::something(Lineage::OTHER).into(),
         },
     }
@@ -175,7 +188,7 @@ fn simple<M: Machine>(
         if wide {
             values
         } else {
-            values.map(Value::low_half)
+            values.map(|value| low_half(machine, value))
         },
     ))
 }

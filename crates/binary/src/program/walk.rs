@@ -8,7 +8,7 @@ use iced_x86::{
 use rustc_hash::FxHashMap;
 
 use super::flow::{Flow, number, writes};
-use super::places::{Surroundings, argument, place};
+use super::places::{self, Surroundings, argument, place};
 use super::registers::{ARGUMENTS, State};
 use super::semantics::{self, Machine};
 use super::value::{Lineage, Origin, Value, Values};
@@ -38,6 +38,10 @@ pub(super) fn walk(
 }
 
 impl Machine for Walk<'_> {
+    fn number(&self, number: i64) -> Value {
+        places::number(number, self.around)
+    }
+
     fn get(&self, register: usize) -> &Values {
         self.state.get(register)
     }

@@ -9,7 +9,7 @@ use iced_x86::InstructionInfoFactory;
 
 use super::blocks::{self, Block, BlockFrame};
 use super::imports::Imports;
-use super::places::Surroundings;
+use super::places::{self, Surroundings};
 use super::value::{Lineage, Value};
 use super::walk::walk;
 use super::{FunctionCode, Target, calls, circles, functions, instances, merge, reach, roots};
@@ -264,11 +264,7 @@ impl Surroundings for View<'_, '_> {
             return Some(value);
         }
         let word = self.image.constant_word(Svma(address))?;
-        if self.is_fixed() && (self.is_data(word) || self.is_code(word)) {
-            Some(Value::in_file(word))
-        } else {
-            Some(Value::number(word.cast_signed()))
-        }
+        Some(places::number(word.cast_signed(), self))
     }
 
     fn is_table(&self, address: u64) -> bool {

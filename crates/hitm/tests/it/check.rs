@@ -32,14 +32,20 @@ const HAZARDS: [(&str, &[&str], bool); 13] = [
     ("cpp_adjacent_globals.cpp", &["cursor", "epoch"], true),
 ];
 
-fn build(source: &str, repaired: bool) -> Result<PathBuf, CompileError> {
+/// Code of a program that is loaded where it was linked to has addresses as numbers.
+const NOT_MOVED: [&str; 2] = ["-fno-pie", "-no-pie"];
+
+fn build(source: &str, repaired: bool, more: &[&str]) -> Result<PathBuf, CompileError> {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../testkit/fixtures/hazards");
     let (language, flag) = match source.ends_with(".rs") {
         true => (Language::Rust, "--cfg=FIXED"),
         false => (Language::Cpp, "-DFIXED"),
     };
-    let flags: &[&str] = if repaired { &[flag] } else { &[] };
-    Ok(compile_program(language, &folder.join(source), flags)?.program)
+    let mut flags = more.to_vec();
+    if repaired {
+        flags.push(flag);
+    }
+    Ok(compile_program(language, &folder.join(source), &flags)?.program)
 }
 
 /// The names of all parties of the findings that are shown by default.
@@ -61,7 +67,7 @@ fn named(session: &Session, program: &str) -> Vec<String> {
 fn each_hazard_is_named_and_its_repair_is_not() {
     let session = Session::new();
     for (source, expected, without_types) in HAZARDS {
-        let (faulty, repaired) = match (build(source, false), build(source, true)) {
+        let (faulty, repaired) = match (build(source, false, &[]), build(source, true, &[])) {
             (Ok(faulty), Ok(repaired)) => (faulty, repaired),
             (Err(CompileError::NoCompiler(compiler)), _)
             | (_, Err(CompileError::NoCompiler(compiler))) => {
@@ -95,6 +101,31 @@ fn each_hazard_is_named_and_its_repair_is_not() {
                 names.iter().any(|name| name.contains(part)),
                 "{source} without debug information: no {part} in {names:?}"
             );
+        }
+    }
+}
+
+#[test]
+fn hazards_are_named_in_programs_that_are_not_moved() {
+    let session = Session::new();
+    for (source, expected, _) in HAZARDS {
+        if !source.ends_with(".cpp") {
+            continue;
+        }
+        for repaired in [false, true] {
+            let program = match build(source, repaired, &NOT_MOVED) {
+                Ok(program) => program,
+                Err(CompileError::NoCompiler(compiler)) => skip!("{compiler} is not installed"),
+                Err(error) => panic!("{error}"),
+            };
+            let names = named(&session, &program.to_string_lossy());
+            for part in expected {
+                let is_named = names.iter().any(|name| name.contains(part));
+                assert_eq!(
+                    is_named, !repaired,
+                    "{source}, repaired {repaired}: {names:?}"
+                );
+            }
         }
     }
 }

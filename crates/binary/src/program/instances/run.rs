@@ -452,7 +452,7 @@ impl Run<'_, '_> {
                 .get(number(name).filter(|_| name.size() == size)?);
             return match size {
                 8 => Some(values.clone()),
-                4 => Some(values.map(Value::low_half)),
+                4 => Some(values.map(|value| semantics::low_half(self, value))),
                 _ => None,
             };
         }
@@ -463,7 +463,7 @@ impl Run<'_, '_> {
             4 => 0xffff_ffff,
             _ => -1,
         };
-        Some(Value::number(immediate & mask).into())
+        Some(self.world.number(immediate & mask).into())
     }
 }
 
@@ -477,6 +477,10 @@ fn join(known: &mut Option<State>, other: State) {
 }
 
 impl Machine for Run<'_, '_> {
+    fn number(&self, number: i64) -> Value {
+        self.world.number(number)
+    }
+
     fn get(&self, register: usize) -> &Values {
         self.state.get(register)
     }

@@ -11,7 +11,7 @@ use super::known::{self, Known};
 use super::log::Log;
 use super::memory::Space;
 use super::run::Errand;
-use crate::program::places::Surroundings;
+use crate::program::places::{self, Surroundings};
 use crate::program::roots::Graph;
 use crate::program::value::Value;
 use crate::program::whole::View;
@@ -137,6 +137,10 @@ impl<'w> World<'w> {
 
     pub(super) fn is_data(&self, address: u64) -> bool {
         self.ground.is_data(address)
+    }
+
+    pub(super) fn number(&self, number: i64) -> Value {
+        places::number(number, self.ground)
     }
 
     pub(super) fn constant(&self, address: u64) -> Option<Value> {
