@@ -154,15 +154,7 @@ macro_rules! assert_apart {
 macro_rules! assert_same_line {
     ($type:ty, $a:ident, $b:ident $(,)?) => {
         const _: () = {
-            let a = (
-                ::core::mem::offset_of!($type, $a),
-                $crate::__private::size_of_field(|value: &$type| &value.$a),
-            );
-            let b = (
-                ::core::mem::offset_of!($type, $b),
-                $crate::__private::size_of_field(|value: &$type| &value.$b),
-            );
-            $crate::__two_fields!($type, $a, $b, a, b);
+            let (a, b) = $crate::__two_fields!($type, $a, $b);
             ::core::assert!(
                 $crate::__private::same_line(::core::mem::align_of::<$type>(), a, b),
                 "{}",
@@ -201,15 +193,7 @@ macro_rules! __aligned {
 #[macro_export]
 macro_rules! __apart {
     ($type:ty, $a:ident, $b:ident, $bytes:expr) => {{
-        let a = (
-            ::core::mem::offset_of!($type, $a),
-            $crate::__private::size_of_field(|value: &$type| &value.$a),
-        );
-        let b = (
-            ::core::mem::offset_of!($type, $b),
-            $crate::__private::size_of_field(|value: &$type| &value.$b),
-        );
-        $crate::__two_fields!($type, $a, $b, a, b);
+        let (a, b) = $crate::__two_fields!($type, $a, $b);
         ::core::assert!(
             $crate::__private::apart(::core::mem::align_of::<$type>(), a, b, $bytes),
             "{}",
@@ -227,13 +211,21 @@ macro_rules! __apart {
     }};
 }
 
-/// One field named twice says nothing.
+/// Offset and size of two fields, which are not the same one: one field named twice says nothing.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __two_fields {
-    ($type:ty, $a:ident, $b:ident, $at_a:ident, $at_b:ident) => {
+    ($type:ty, $a:ident, $b:ident) => {{
+        let a = (
+            ::core::mem::offset_of!($type, $a),
+            $crate::__private::size_of_field(|value: &$type| &value.$a),
+        );
+        let b = (
+            ::core::mem::offset_of!($type, $b),
+            $crate::__private::size_of_field(|value: &$type| &value.$b),
+        );
         ::core::assert!(
-            $at_a.0 != $at_b.0 || $at_a.1 == 0 || $at_b.1 == 0,
+            a.0 != b.0 || a.1 == 0 || b.1 == 0,
             "{}",
             ::core::concat!(
                 ::core::stringify!($type),
@@ -245,8 +237,9 @@ macro_rules! __two_fields {
                 ::core::stringify!($b),
                 " are at the same place: name two different fields"
             )
-        )
-    };
+        );
+        (a, b)
+    }};
 }
 
 /// The size of the field that a function picks.

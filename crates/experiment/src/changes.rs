@@ -17,8 +17,9 @@
 //! Who looks after every commit takes the 5 % each time. A change that is undone later is harder to see than one that stays.
 
 use crate::holm::holm;
-use crate::judge::median;
 use crate::looks::ERROR;
+use crate::lots::Lots;
+use crate::median::median;
 use crate::ratio::LogRatio;
 
 /// Shuffles of a series.
@@ -186,11 +187,12 @@ fn probability(values: &[LogRatio]) -> Probability {
     let mut ranks = ranks(values);
     let (step, drift) = (step(&ranks), drift(&ranks));
     let (mut steps, mut drifts) = (0, 0);
-    let mut lot = Lot(values.len() as u64);
+    // The same shuffles each time, so that the same history says the same.
+    let mut lots = Lots::new(values.len() as u64);
     // Sums of halves are exact; only the scaling rounds.
     const ROUNDING: f64 = 1e-9;
     for _ in 0..SHUFFLES {
-        lot.shuffle(&mut ranks);
+        lots.shuffle(&mut ranks);
         steps += u32::from(self::step(&ranks) >= step - ROUNDING);
         drifts += u32::from(self::drift(&ranks) >= drift - ROUNDING);
     }
@@ -235,25 +237,4 @@ fn drift(ranks: &[f64]) -> f64 {
     each.map(|(time, rank)| (time as f64 - middle) * rank)
         .sum::<f64>()
         .abs()
-}
-
-/// SplitMix64: the same shuffles each time, so that the same history says the same.
-struct Lot(u64);
-
-impl Lot {
-    fn bits(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
-    }
-
-    /// R. A. Fisher and F. Yates.
-    fn shuffle(&mut self, values: &mut [f64]) {
-        for last in (1..values.len()).rev() {
-            let other = (self.bits() % (last as u64 + 1)) as usize;
-            values.swap(last, other);
-        }
-    }
 }

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::looks::{ERROR, Look, Looks};
+use crate::median::median;
 use crate::ratio::{LogRatio, Range};
 use crate::signed_rank::Walsh;
 
@@ -115,14 +116,6 @@ fn more_pairs(estimate: &Estimate, floor: LogRatio, looks: &Looks) -> Option<usi
             .saturating_sub(estimate.pairs)
             .max(2)
     })
-}
-
-/// The middle one, or halfway between the two in the middle.
-pub(crate) fn median(values: &[LogRatio]) -> Option<LogRatio> {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(|a, b| a.ln().total_cmp(&b.ln()));
-    let last = sorted.len().checked_sub(1)?;
-    Some(sorted[last / 2].midpoint(sorted[last.div_ceil(2)]))
 }
 
 /// Whether the ranges "mean ± standard deviation" of both sides do not overlap: a badge that people know, not a

@@ -3,18 +3,19 @@
 //! The second of two runs may find warm caches or a throttled processor. Both orders come equally often: every two
 //! pairs are AB, BA or BA, AB, and which of the two is drawn by lot, so that nothing periodic on the machine keeps step.
 
+use crate::lots::Lots;
 use crate::trial::Side;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Order {
-    state: u64,
+    lots: Lots,
     second: Option<Side>,
 }
 
 impl Order {
     pub(crate) fn new(seed: u64) -> Self {
         Self {
-            state: seed,
+            lots: Lots::new(seed),
             second: None,
         }
     }
@@ -24,22 +25,13 @@ impl Order {
         if let Some(side) = self.second.take() {
             return side;
         }
-        let first = if self.bits() & 1 == 0 {
+        let first = if self.lots.bits() & 1 == 0 {
             Side::A
         } else {
             Side::B
         };
         self.second = Some(first.other());
         first
-    }
-
-    /// SplitMix64.
-    fn bits(&mut self) -> u64 {
-        self.state = self.state.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.state;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
     }
 }
 

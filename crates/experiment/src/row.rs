@@ -5,6 +5,7 @@ use thiserror::Error;
 
 use crate::judge::{Better, Estimate, Outcome, estimate, outcome};
 use crate::looks::{ERROR, Looks};
+use crate::median::seen;
 use crate::order::Order;
 use crate::ratio::LogRatio;
 use crate::signed_rank::Walsh;
@@ -209,16 +210,8 @@ impl<F> Row<F> {
             observer.so_far(&self.noise, &self.pairs);
             observer.pair(Purpose::Noise, &self.noise_differences());
         }
-        if let Floor::AtLeast(least) = self.plan.floor {
-            let effect = Walsh::of(&self.noise_differences()).estimate();
-            self.floor = effect.map_or(least, |effect| {
-                if effect.abs() > least {
-                    effect.abs()
-                } else {
-                    least
-                }
-            });
-        }
+        let noise = Walsh::of(&self.noise_differences()).estimate();
+        self.floor = self.plan.floor.given(noise);
         Ok(())
     }
 
@@ -326,26 +319,20 @@ impl<F> Row<F> {
     #[must_use]
     pub fn median(&self, side: Side) -> Option<f64> {
         let counted = self.pairs.iter().filter(|pair| pair.disturbed().is_empty());
-        let mut values: Vec<f64> = counted.map(|pair| pair.trial(side).value).collect();
-        values.sort_by(f64::total_cmp);
-        values.get(values.len() / 2).copied()
+        seen(counted.map(|pair| pair.trial(side).value))
     }
 
     /// The side whose client was at its limit while the server was not, and how busy both were, if there is one: medians of
     /// the runs that count.
     #[must_use]
     pub fn saturated_client(&self) -> Option<(Side, Busiest)> {
-        let median = |mut values: Vec<f64>| -> Option<f64> {
-            values.sort_by(f64::total_cmp);
-            values.get(values.len() / 2).copied()
-        };
         let of = |side: Side| -> Option<(Side, Busiest)> {
             let counted = self.pairs.iter().filter(|pair| pair.disturbed().is_empty());
-            let seen: Vec<Busiest> = counted
+            let busiest: Vec<Busiest> = counted
                 .filter_map(|pair| pair.trial(side).health.busiest)
                 .collect();
-            let client = median(seen.iter().map(|both| both.client).collect())?;
-            let server = median(seen.iter().map(|both| both.server).collect())?;
+            let client = seen(busiest.iter().map(|both| both.client))?;
+            let server = seen(busiest.iter().map(|both| both.server))?;
             let saturated = client >= AT_ITS_LIMIT && server < AT_ITS_LIMIT;
             saturated.then_some((side, Busiest { client, server }))
         };
@@ -375,6 +362,14 @@ impl<F> Row<F> {
 }
 
 impl Floor {
+    /// What it is where A differs from itself by so much; `None` if that was not measured.
+    pub(crate) fn given(self, noise: Option<LogRatio>) -> LogRatio {
+        match (self, noise.map(LogRatio::abs)) {
+            (Self::AtLeast(least), Some(noise)) if noise > least => noise,
+            _ => self.at_least(),
+        }
+    }
+
     fn at_least(self) -> LogRatio {
         match self {
             Self::Fixed(floor) | Self::AtLeast(floor) => floor,

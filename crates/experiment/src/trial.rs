@@ -83,6 +83,17 @@ pub enum Disturbed {
     Foreign,
 }
 
+impl Disturbed {
+    /// In one word, as in all documents.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Stolen => "stolen",
+            Self::Foreign => "foreign",
+        }
+    }
+}
+
 /// Of the processor time that the run could have used, at most so much may be stolen: above, threads that should run side by
 /// side take turns.
 const MOST_STOLEN: f64 = 0.02;

@@ -1,6 +1,7 @@
 //! Points in time and spans of it.
 
 use std::fmt;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -34,6 +35,13 @@ impl Nanos {
     #[must_use]
     pub const fn plus(self, span: Self) -> Self {
         Self(self.0.saturating_add(span.0))
+    }
+}
+
+impl From<Duration> for Nanos {
+    /// The longest span there is, for one that is longer still.
+    fn from(span: Duration) -> Self {
+        Self(u64::try_from(span.as_nanos()).unwrap_or(u64::MAX))
     }
 }
 

@@ -16,6 +16,7 @@ mod json;
 mod layout;
 mod measured;
 mod page;
+mod programs;
 mod refusals;
 mod scale;
 mod shake;
@@ -40,10 +41,7 @@ pub use layout::{
     LAYOUT_JSON_VERSION, LayoutTableOptions, layout_json, layout_json_schema, layout_table,
     type_summary,
 };
-pub use scale::{
-    SCALE_JSON_VERSION, ScaleTableOptions, scale_json, scale_json_schema, scale_svg, scale_table,
-};
-pub use shake::{
-    SHAKE_JSON_VERSION, ShakeTableOptions, shake_json, shake_json_schema, shake_table,
-};
+pub use page::PageOptions;
+pub use scale::{SCALE_JSON_VERSION, scale_json, scale_json_schema, scale_svg, scale_table};
+pub use shake::{SHAKE_JSON_VERSION, shake_json, shake_json_schema, shake_table};
 pub use table::{TableOptions, table};

@@ -15,6 +15,15 @@ pub(crate) const WARN: Style = AnsiColor::Yellow.on_default();
 pub(crate) const LETTER: Style = AnsiColor::Cyan.on_default().bold();
 pub(crate) const TYPE_THIS: Style = AnsiColor::Green.on_default();
 
+/// How a page is shown.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PageOptions {
+    /// Whether to colour it. The text is the same without.
+    pub color: bool,
+    /// Columns of the terminal.
+    pub width: u16,
+}
+
 /// A piece of text in one style.
 #[derive(Clone, Debug)]
 pub(crate) struct Span {

@@ -153,6 +153,20 @@ struct Bench {
 }
 
 impl Bench {
+    /// Runs rows of commands that have no sides against themselves.
+    fn against_itself(&self, name: &str, rows: &str) -> Result<Vec<Judged>> {
+        let suite = format!("[a]\nname = \"one\"\n[b]\nname = \"same\"\n{rows}");
+        let said = self.compare(name, &suite, &["--aa"])?;
+        Ok(said
+            .into_iter()
+            .map(|(name, said)| Judged {
+                name,
+                wanted: Wanted::NoDifference,
+                said,
+            })
+            .collect())
+    }
+
     /// Writes a suite, runs it, and reads what was said.
     fn compare(&self, name: &str, suite: &str, arguments: &[&str]) -> Result<Vec<(String, Said)>> {
         let file = self.folder.join(format!("{name}.toml"));

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use anyhow::{Result, bail};
 use hitm_testkit::have_tool;
 
-use super::{Bench, Judged, Options, Wanted, asked, quoted};
+use super::{Bench, Judged, Options, asked, quoted};
 use crate::tools::install;
 
 /// The row, and what redis-benchmark is to do. With one thread it is at its limit before the server is, where the server has
@@ -37,10 +37,10 @@ pub(super) fn run(bench: &Bench, options: &Options) -> Result<Vec<Judged>> {
         sockets.path().display()
     );
     let ready = format!("redis-cli -s {socket} -e ping");
-    let mut suite = "[a]\nname = \"one\"\n[b]\nname = \"same\"\n".to_owned();
+    let mut rows = String::new();
     for (name, load) in LOADS.iter().filter(|(name, _)| asked(options, name)) {
         write!(
-            suite,
+            rows,
             "[[row]]\nname = {}\nserver = {}\nready = {}\nclient = {}\nmetric = {}\nbetter = \"higher\"\n",
             quoted(name),
             quoted(&server),
@@ -50,13 +50,5 @@ pub(super) fn run(bench: &Bench, options: &Options) -> Result<Vec<Judged>> {
             quoted(r#"(?m)^"(?:GET|SET|INCR|LRANGE_[36]00)[^"]*","([0-9.]+)""#)
         )?;
     }
-    let said = bench.compare("redis", &suite, &["--aa"])?;
-    Ok(said
-        .into_iter()
-        .map(|(name, said)| Judged {
-            name,
-            wanted: Wanted::NoDifference,
-            said,
-        })
-        .collect())
+    bench.against_itself("redis", &rows)
 }

@@ -87,19 +87,19 @@ pub(super) const fn most(certainty: Certainty) -> Confidence {
     }
 }
 
+/// How sure it is that a root comes to one of these in a loop; if to none, to any.
+pub(super) fn best<'s>(sites: impl Iterator<Item = &'s UseSite> + Clone) -> Certainty {
+    let hot = sites.clone().filter(|site| site.hot);
+    hot.map(|site| site.certainty)
+        .max()
+        .or_else(|| sites.map(|site| site.certainty).max())
+        .unwrap_or(Certainty::Guessed)
+}
+
 impl Use {
     /// How sure it is that it writes in a loop; else, that it writes.
     pub(super) fn certainty(&self) -> Certainty {
-        let writes = || self.sites.iter().filter(|site| site.kind.writes());
-        let best = |hot: bool| {
-            writes()
-                .filter(|it| it.hot || !hot)
-                .map(|it| it.certainty)
-                .max()
-        };
-        best(true)
-            .or_else(|| best(false))
-            .unwrap_or(Certainty::Guessed)
+        best(self.sites.iter().filter(|site| site.kind.writes()))
     }
 
     /// Whether it writes.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use hitm_binary::program::Certainty;
 use hitm_model::{Svma, SvmaRange};
 
-use super::facts::{Facts, Use, UseSite};
+use super::facts::{Facts, Use, UseSite, best};
 
 /// So many roots of one field are told apart.
 const MOST_ROOTS: usize = 32;
@@ -51,20 +51,8 @@ impl User {
 
     /// How sure it is that it comes to its accesses in loops, to those that write if so asked; without a loop, to any.
     pub(super) fn certainty(&self, writes: bool) -> Certainty {
-        let wanted = || {
-            self.sites
-                .iter()
-                .filter(|site| site.kind.writes() || !writes)
-        };
-        let best = |hot: bool| {
-            wanted()
-                .filter(|it| it.hot || !hot)
-                .map(|it| it.certainty)
-                .max()
-        };
-        best(true)
-            .or_else(|| best(false))
-            .unwrap_or(Certainty::Guessed)
+        let wanted = |site: &&UseSite| site.kind.writes() || !writes;
+        best(self.sites.iter().filter(wanted))
     }
 
     fn add(&mut self, sites: &[UseSite], locks: bool) {

@@ -33,17 +33,10 @@ pub(super) fn number(number: i64, around: &dyn Surroundings) -> Value {
     }
 }
 
-pub(super) fn argument(value: Value, around: &dyn Surroundings) -> Argument {
+pub(super) fn argument(value: Value) -> Argument {
     match value.origin {
         Origin::File if value.stride == 0 => Argument::File(Svma(value.offset.cast_unsigned())),
-        Origin::Number if value.stride == 0 => {
-            let address = value.offset.cast_unsigned();
-            if around.is_fixed() && (around.is_data(address) || around.is_code(address)) {
-                Argument::File(Svma(address))
-            } else {
-                Argument::Number(value.offset)
-            }
-        }
+        Origin::Number if value.stride == 0 => Argument::Number(value.offset),
         Origin::Argument(number) if value.stride == 0 => Argument::Passed {
             number,
             offset: value.offset,
@@ -54,16 +47,11 @@ pub(super) fn argument(value: Value, around: &dyn Surroundings) -> Argument {
     }
 }
 
-pub(super) fn place(value: Value, around: &dyn Surroundings) -> Option<Place> {
+pub(super) fn place(value: Value) -> Option<Place> {
     let (stride, index) = (value.stride, value.index);
     let address = value.offset.cast_unsigned();
     match value.origin {
         Origin::File => Some(Place::File {
-            address: Svma(address),
-            stride,
-            index,
-        }),
-        Origin::Number if around.is_fixed() && around.is_data(address) => Some(Place::File {
             address: Svma(address),
             stride,
             index,

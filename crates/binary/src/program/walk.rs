@@ -267,7 +267,7 @@ impl Walk<'_> {
         for way in 0..ways.unwrap_or(1) {
             let arguments = std::array::from_fn(|number| {
                 let values = given[number].all();
-                argument(values[way.min(values.len() - 1)], self.around)
+                argument(values[way.min(values.len() - 1)])
             });
             self.out.calls.push(Call {
                 site: Svma(instruction.ip()),
@@ -302,7 +302,7 @@ impl Walk<'_> {
                     }
                     continue;
                 }
-                let Some(place) = place(*value, self.around) else {
+                let Some(place) = place(*value) else {
                     continue;
                 };
                 self.out.accesses.push(Access {
@@ -324,7 +324,7 @@ impl Walk<'_> {
                 number(instruction.op1_register()).map(|register| self.state.get(register).clone())
             }
             OpKind::Immediate32to64 if whole => {
-                Some(Value::number(instruction.immediate32to64()).into())
+                Some(self.number(instruction.immediate32to64()).into())
             }
             _ => None,
         };
@@ -367,10 +367,8 @@ impl Walk<'_> {
             return;
         }
         for value in values.all() {
-            let address = match (value.as_address(), value.as_number()) {
-                (Some(address), _) => address,
-                (None, Some(number)) if self.around.is_fixed() => number.cast_unsigned(),
-                _ => continue,
+            let Some(address) = value.as_address() else {
+                continue;
             };
             let code = self.around.is_code(address);
             if code || self.around.is_table(address) {

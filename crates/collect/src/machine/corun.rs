@@ -108,7 +108,7 @@ pub fn co_run(files: &SystemFiles, cpus: [Cpu; 2], budget: Duration) -> Result<C
     let together = watched.saturating_sub(union(apart));
     Ok(CoRun {
         cpus,
-        watched: Nanos(u64::try_from(watched.as_nanos()).unwrap_or(u64::MAX)),
+        watched: Nanos::from(watched),
         together: share(together),
         waiting: a
             .waited

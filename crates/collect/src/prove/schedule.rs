@@ -97,10 +97,9 @@ impl Plan {
         budget: Option<Duration>,
         kinds: usize,
     ) -> Self {
-        let nanos = |span: Duration| Nanos(u64::try_from(span.as_nanos()).unwrap_or(u64::MAX));
         let mut plan = Self {
             windows: windows.unwrap_or(WINDOWS).max(1),
-            length: length.map_or(LENGTH, nanos),
+            length: length.map_or(LENGTH, Nanos::from),
             asked: windows.is_some(),
             budget: BUDGET,
         };
@@ -112,7 +111,7 @@ impl Plan {
                 let scaled = u64::try_from(scaled).unwrap_or(u64::MAX).max(BUDGET.0);
                 Nanos(scaled.saturating_mul(kinds.max(1) as u64))
             },
-            nanos,
+            Nanos::from,
         );
         plan
     }

@@ -69,9 +69,7 @@ fn plan<W: Write>(
     let mut why = "it was over before it had been sampled for long enough".to_owned();
     let mut asked = Nanos::default();
     loop {
-        let due = asked.plus(Nanos(
-            u64::try_from(sample_for.as_nanos()).unwrap_or(u64::MAX),
-        ));
+        let due = asked.plus(sample_for.into());
         let every = POLL_EVERY.min(sample_for);
         asked = recorder
             .record(watch, Phase::Sampling, every, &mut |now| {

@@ -8,6 +8,7 @@ use super::points::{Threads, error_of_a_pair, rounds_needed};
 use super::rounds::{NoValue, Point, Rounds};
 use super::usl::{Fit, NoFit};
 use crate::judge::Better;
+use crate::median::middle;
 use crate::metric::Metric;
 use crate::ratio::{LogRatio, Range};
 use crate::signed_rank::Walsh;
@@ -268,23 +269,20 @@ impl<F> View<'_, F> {
 
     fn point(&self, at: usize) -> Option<PointEstimate> {
         let point = &self.rounds.points[at];
-        let values: Vec<f64> = point.counted().map(|run| run.trial.value).collect();
-        let value = median(&values)?;
+        let runs = point.counted().count();
+        let value = middle(point.counted().map(|run| run.trial.value))?;
         let walsh = (at > 0).then(|| self.walsh(0, at, self.meaning));
-        let overlaps: Vec<f64> = point
-            .counted()
-            .map(|run| run.trial.health.overlap())
-            .collect();
+        let overlap = middle(point.counted().map(|run| run.trial.health.overlap())).unwrap_or(0.0);
         Some(PointEstimate {
             threads: point.threads,
             time_sliced: !self.rounds.plan.fits(point.threads),
-            runs: values.len(),
+            runs,
             median: value,
             throughput: self.meaning.throughput(value, point.threads),
             speed_up: walsh.as_ref().and_then(Walsh::estimate),
             interval: walsh.as_ref().map(|walsh| walsh.interval(self.error)),
-            overlap: median(&overlaps).unwrap_or(0.0),
-            side_by_side: side_by_side(point, median(&overlaps).unwrap_or(0.0)),
+            overlap,
+            side_by_side: side_by_side(point, overlap),
         })
     }
 
@@ -413,8 +411,10 @@ impl<F> View<'_, F> {
         }
         let run = |at: usize, round: usize| {
             let point = &self.rounds.points[at];
-            let value = point.counted().find(|run| run.round == round)?.trial.value;
-            Some(self.meaning.throughput(value, point.threads))
+            Some(
+                self.meaning
+                    .throughput(point.value_in(round)?, point.threads),
+            )
         };
         let whole: Vec<usize> = (0..self.rounds.plan.rounds)
             .filter(|round| judged.iter().all(|at| run(*at, *round).is_some()))
@@ -444,13 +444,6 @@ fn side_by_side<F>(point: &Point<F>, used: f64) -> SideBySide {
     } else {
         SideBySide::Untold
     }
-}
-
-fn median(values: &[f64]) -> Option<f64> {
-    let mut values = values.to_vec();
-    values.sort_by(f64::total_cmp);
-    let last = values.len().checked_sub(1)?;
-    Some(f64::midpoint(values[last / 2], values[last.div_ceil(2)]))
 }
 
 impl<F> Rounds<F> {

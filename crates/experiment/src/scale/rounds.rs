@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::points::Threads;
-use crate::shake::Lots;
+use crate::lots::Lots;
 use crate::trial::{Disturbed, Seconds, Trial};
 
 /// Runs the command; the command line starts processes, tests simulate.
@@ -189,6 +189,12 @@ impl<F> Point<F> {
     pub fn counted(&self) -> impl Iterator<Item = &PointRun> {
         self.runs.iter().filter(|run| run.counts())
     }
+
+    /// What it gave in a round, if that counts.
+    pub(super) fn value_in(&self, round: usize) -> Option<f64> {
+        let run = self.counted().find(|run| run.round == round);
+        run.map(|run| run.trial.value)
+    }
 }
 
 /// Runs all rounds.
@@ -298,12 +304,8 @@ impl<F> Rounds<F> {
     /// The values of two points in the rounds in which both count.
     pub(super) fn pairs(&self, a: usize, b: usize) -> Vec<(f64, f64)> {
         let (a, b) = (&self.points[a], &self.points[b]);
-        let value = |point: &Point<F>, round: usize| {
-            let run = point.counted().find(|run| run.round == round);
-            run.map(|run| run.trial.value)
-        };
         (0..self.plan.rounds)
-            .filter_map(|round| Some((value(a, round)?, value(b, round)?)))
+            .filter_map(|round| Some((a.value_in(round)?, b.value_in(round)?)))
             .collect()
     }
 }

@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-use super::lots::Lots;
+use crate::lots::Lots;
 
 /// What differs from the base.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

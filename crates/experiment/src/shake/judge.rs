@@ -78,7 +78,7 @@ pub struct Judgement {
 #[must_use]
 pub fn judge<F: Clone>(rounds: &Rounds<F>, better: Better, floor: Floor) -> Judgement {
     let base_again = estimate(rounds, Arm::BaseAgain, ERROR);
-    let floor = used(floor, base_again.as_ref());
+    let floor = floor.given(base_again.as_ref().map(|again| again.effect));
     let arms: Vec<Arm> = Arm::all(rounds.plan.variants).skip(2).collect();
     let share = ERROR / arms.len().max(1) as f64;
     let mut variants: Vec<ArmEstimate> = arms
@@ -123,13 +123,6 @@ fn estimate<F: Clone>(rounds: &Rounds<F>, arm: Arm, error: f64) -> Option<ArmEst
         interval: walsh.interval(error),
         p: walsh.p_value(),
     })
-}
-
-fn used(floor: Floor, base_again: Option<&ArmEstimate>) -> LogRatio {
-    match (floor, base_again) {
-        (Floor::AtLeast(least), Some(again)) if again.effect.abs() > least => again.effect.abs(),
-        (Floor::AtLeast(floor) | Floor::Fixed(floor), _) => floor,
-    }
 }
 
 /// The spread and its interval; the base is one of the layouts, at 0.

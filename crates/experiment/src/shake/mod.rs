@@ -7,12 +7,10 @@
 
 mod change;
 mod judge;
-mod lots;
 mod result;
 mod rounds;
 
 pub use change::{Change, Kinds, KindsError, changes};
 pub use judge::{ArmEstimate, Judgement, Sides, Verdict, judge, rounds_needed};
-pub use lots::Lots;
 pub use result::{Explained, Explanation, Moved, Program, SectionMoved, Shaken, Variant};
 pub use rounds::{Arm, ArmEnded, Ended, Plan, Rounds, Runner, Watcher, measure};

@@ -3,7 +3,8 @@
 //! What drifts on the machine (temperature, others' work) meets all layouts alike: the order within a round is drawn by
 //! lot, and the next round has it backwards, so that over two rounds each layout is as early as it is late.
 
-use super::lots::Lots;
+use crate::lots::Lots;
+use crate::median::seen;
 use crate::ratio::LogRatio;
 use crate::trial::{Seconds, Trial};
 
@@ -224,12 +225,8 @@ impl<F: Clone> Rounds<F> {
     /// Processors that the base used on average, the median over its runs.
     #[must_use]
     pub fn overlap(&self) -> Option<f64> {
-        let mut all: Vec<f64> = self
-            .trials(Arm::Base)
-            .map(|(_, trial)| trial.health.overlap())
-            .collect();
-        all.sort_by(f64::total_cmp);
-        all.get(all.len() / 2).copied()
+        let base = self.trials(Arm::Base);
+        seen(base.map(|(_, trial)| trial.health.overlap()))
     }
 }
 

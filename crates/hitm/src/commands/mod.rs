@@ -1,6 +1,7 @@
 //! What each command does.
 
 pub(crate) mod attach;
+mod bar;
 mod baseline;
 pub(crate) mod check;
 pub(crate) mod compare;

@@ -10,17 +10,6 @@ use serde_json::Value;
 
 use crate::session::Session;
 
-fn check(session: &Session, arguments: &[&str], code: i32, says: &[&str]) -> Outcome {
-    let outcome = session.hitm(arguments);
-    let all = format!("{}{}", outcome.stdout, outcome.stderr);
-    assert_eq!(outcome.status.code(), Some(code), "{arguments:?}: {all}");
-    for text in says {
-        assert!(all.contains(text), "{arguments:?}: no `{text}` in: {all}");
-    }
-    assert!(!all.contains("panicked"), "{all}");
-    outcome
-}
-
 fn write(session: &Session, name: &str, text: &str) -> String {
     fs::write(session.path(name), text).unwrap();
     name.to_owned()
@@ -30,46 +19,29 @@ fn write(session: &Session, name: &str, text: &str) -> String {
 fn the_same_command_twice_is_nothing_to_compare() {
     let session = Session::new();
     let same = ["compare", "--a", "x=sleep 1", "--b", "y=sleep 1"];
-    check(
-        &session,
-        &same,
-        2,
-        &["refused", "nothing to compare", "--aa"],
-    );
+    session.check(&same, 2, &["refused", "nothing to compare", "--aa"]);
 }
 
 #[test]
 fn what_cannot_be_understood_says_what_to_type() {
     let session = Session::new();
     let two = |a: &'static str, b: &'static str| ["compare", "--a", a, "--b", b];
-    check(&session, &["compare"], 2, &["--a NAME=COMMAND", "--suite"]);
-    check(&session, &["compare", "--a", "x=true"], 2, &["--b"]);
-    check(
-        &session,
-        &two("true", "y=true"),
-        2,
-        &["is not NAME=COMMAND"],
-    );
-    check(
-        &session,
-        &two("x='true", "y=true"),
-        2,
-        &["quote is not closed"],
-    );
-    check(&session, &two("x=", "y=true"), 2, &["is no command"]);
+    session.check(&["compare"], 2, &["--a NAME=COMMAND", "--suite"]);
+    session.check(&["compare", "--a", "x=true"], 2, &["--b"]);
+    session.check(&two("true", "y=true"), 2, &["is not NAME=COMMAND"]);
+    session.check(&two("x='true", "y=true"), 2, &["quote is not closed"]);
+    session.check(&two("x=", "y=true"), 2, &["is no command"]);
     let metric = [&two("x=true", "y=false")[..], &["--metric", "ops"]].concat();
-    check(&session, &metric, 2, &["one group"]);
+    session.check(&metric, 2, &["one group"]);
     let few = [&two("x=true", "y=false")[..], &["--pairs", "4"]].concat();
-    check(&session, &few, 2, &["--pairs 20"]);
-    check(
-        &session,
+    session.check(&few, 2, &["--pairs 20"]);
+    session.check(
         &["compare", "--suite", "none.toml"],
         2,
         &["cannot read the suite"],
     );
     let suite = write(&session, "s.toml", "pears = 3\n");
-    check(
-        &session,
+    session.check(
         &["compare", "--suite", &suite],
         2,
         &["s.toml", "line 1", "pears"],
@@ -79,7 +51,7 @@ fn what_cannot_be_understood_says_what_to_type() {
 /// With `--force`, as the two commands differ in more than one thing.
 fn failing(session: &Session, b: &str, more: &[&str], says: &[&str]) -> Outcome {
     let arguments = [&["compare", "--force", "--a", "x=true 1", "--b", b], more].concat();
-    check(session, &arguments, 2, says)
+    session.check(&arguments, 2, says)
 }
 
 #[test]
@@ -140,7 +112,7 @@ fn what_was_measured_before_a_failure_is_in_the_json() {
         "--b",
         &format!("y=sh {b}"),
     ];
-    let outcome = check(&session, &arguments, 2, &[]);
+    let outcome = session.check(&arguments, 2, &[]);
     let document: Value = serde_json::from_str(&outcome.stdout).unwrap();
     let row = &document["rows"][0];
     assert_eq!(row["outcome"], "undecided");
@@ -174,7 +146,7 @@ fn a_server_that_somebody_else_runs_is_not_measured() {
     };
     let run = |text: &str, says: &[&str]| {
         let file = write(&session, "suite.toml", text);
-        check(&session, &["compare", "--aa", "--suite", &file], 2, says);
+        session.check(&["compare", "--aa", "--suite", &file], 2, says);
     };
     run(
         &suite("sleep 600", "true"),
@@ -201,8 +173,7 @@ fn a_row_that_promises_a_pipeline_needs_one() {
         "suite.toml",
         "[a]\nname='old'\n[b]\nname='new'\nenv={X='1'}\n[[row]]\nname='get-pipeline-10'\nclient='true -t get'\n",
     );
-    check(
-        &session,
+    session.check(
         &["compare", "--suite", &suite],
         2,
         &["refused", "pipeline-10", "add the flag"],
@@ -257,8 +228,7 @@ fn a_change_that_lacks_commits_of_its_base_is_refused() {
         "--b",
         "change=change/prog",
     ];
-    check(
-        &session,
+    session.check(
         &arguments,
         2,
         &[

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use hitm_testkit::{CompileError, Language, Outcome, Story1, compile_program, have_tool, skip};
+use hitm_testkit::{CompileError, Language, Story1, compile_program, have_tool, skip};
 
 use crate::session::Session;
 
@@ -21,17 +21,6 @@ fn story(session: &Session, variant: &Story1) -> Option<String> {
     }
 }
 
-fn check(session: &Session, arguments: &[&str], code: i32, says: &[&str]) -> Outcome {
-    let outcome = session.hitm(arguments);
-    let all = format!("{}{}", outcome.stdout, outcome.stderr);
-    assert_eq!(outcome.status.code(), Some(code), "{arguments:?}: {all}");
-    for text in says {
-        assert!(all.contains(text), "{arguments:?}: no `{text}` in: {all}");
-    }
-    assert!(!all.contains("panicked"), "{all}");
-    outcome
-}
-
 #[test]
 fn story_1_without_running_it() {
     let session = Session::new();
@@ -44,8 +33,7 @@ fn story_1_without_running_it() {
     let names: Option<Vec<String>> = variants.iter().map(|v| story(&session, v)).collect();
     let Some(names) = names else { skip!("no g++") };
     let [old, slow, good, failed] = [0, 1, 2, 3].map(|at| names[at].as_str());
-    check(
-        &session,
+    session.check(
         &["diff", old, slow, "--line-size", "64"],
         0,
         &[
@@ -57,16 +45,15 @@ fn story_1_without_running_it() {
     );
     let gate = |old, new, code| {
         let words = ["diff", old, new, "--fail-on", "joined", "--line-size", "64"];
-        check(&session, &words, code, &[]);
+        session.check(&words, code, &[]);
     };
     gate(old, slow, 1);
     gate(slow, good, 0);
     gate(old, failed, 1);
-    let outcome = check(&session, &["diff", old, slow, "--json"], 0, &[]);
+    let outcome = session.check(&["diff", old, slow, "--json"], 0, &[]);
     let document: serde_json::Value = serde_json::from_str(&outcome.stdout).unwrap();
     assert_eq!(document["verdict"], "layout");
-    check(
-        &session,
+    session.check(
         &["layout", slow, "mem_array_idx", "--line-size", "64"],
         0,
         &[
@@ -74,26 +61,22 @@ fn story_1_without_running_it() {
             "guard of global_epoch::global_epoch",
         ],
     );
-    check(
-        &session,
+    session.check(
         &["layout", slow, "Epoch"],
         0,
         &["struct Epoch", "lines of 128"],
     );
-    check(
-        &session,
+    session.check(
         &["layout", slow, "--all-types"],
         0,
         &["struct Epoch", "struct Cursor"],
     );
-    check(
-        &session,
+    session.check(
         &["layout", slow, "Epoch.nothing"],
         2,
         &["has no field `nothing`"],
     );
-    check(
-        &session,
+    session.check(
         &["layout", slow, "mem_array"],
         2,
         &["there is mem_array_idx"],
@@ -147,7 +130,7 @@ fn builds_of_every_kind() {
             assert!(all.contains(says), "{flags:?}: {all}");
         }
         // All of it works whatever is missing, and says so.
-        let outcome = check(&session, &["layout", &name], 0, &[]);
+        let outcome = session.check(&["layout", &name], 0, &[]);
         assert_eq!(
             outcome.stdout.contains("note"),
             !known,
@@ -159,9 +142,8 @@ fn builds_of_every_kind() {
         let good = session.path("good");
         let stripped = Command::new("strip").arg(&good).status().unwrap();
         assert!(stripped.success());
-        check(&session, &["layout", "good"], 0, &["stripped"]);
-        check(
-            &session,
+        session.check(&["layout", "good"], 0, &["stripped"]);
+        session.check(
             &["diff", "good", "good", "--fail-on", "joined"],
             2,
             &["cannot be judged"],
@@ -196,19 +178,13 @@ fn another_processor_has_lines_and_types_too() {
         foreign.push("real".to_owned());
     }
     for file in foreign {
-        check(
-            &session,
+        session.check(
             &["layout", &file, "--type", "pair"],
             0,
             &["struct pair  16 bytes"],
         );
-        check(&session, &["layout", &file, "next"], 0, &["next: long int"]);
-        check(
-            &session,
-            &["diff", &file, &file],
-            0,
-            &["not known", "is for aarch64"],
-        );
+        session.check(&["layout", &file, "next"], 0, &["next: long int"]);
+        session.check(&["diff", &file, &file], 0, &["not known", "is for aarch64"]);
     }
     assert!(Path::new(&session.path("patched")).exists());
 }

@@ -7,29 +7,18 @@ use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
-use hitm_testkit::{Outcome, have_tool, quiet_machine, skip};
+use hitm_testkit::{have_tool, quiet_machine, skip};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
 
 use crate::session::Session;
 
-fn check(session: &Session, arguments: &[&str], code: i32, says: &[&str]) -> Outcome {
-    let outcome = session.hitm(arguments);
-    let all = format!("{}{}", outcome.stdout, outcome.stderr);
-    assert_eq!(outcome.status.code(), Some(code), "{arguments:?}: {all}");
-    for text in says {
-        assert!(all.contains(text), "{arguments:?}: no `{text}` in: {all}");
-    }
-    assert!(!all.contains("panicked"), "{all}");
-    outcome
-}
-
 #[test]
 fn what_cannot_be_understood_says_what_to_type() {
     let session = Session::new();
     let refused = |arguments: &[&str], says: &[&str]| {
-        check(&session, &[&["scale"], arguments].concat(), 2, says);
+        session.check(&[&["scale"], arguments].concat(), 2, says);
     };
     refused(&["--", "true"], &["write {n} in the command", "--env"]);
     refused(&["--env", "X", "--", "true"], &["NAME=VALUE"]);
@@ -74,7 +63,7 @@ fn failing(session: &Session, script: &str, more: &[&str], says: &[&str]) -> Val
         "--no-evidence",
     ];
     let arguments = [&fixed, more, &["--", "sh", "-c", script]].concat();
-    check(session, &arguments, 2, says);
+    session.check(&arguments, 2, says);
     session.json("out.json")
 }
 
@@ -148,8 +137,7 @@ fn the_number_goes_where_it_was_asked_for() {
         "-c",
         "echo ops: {n}00; echo {n}$T >> seen",
     ];
-    check(
-        &session,
+    session.check(
         &arguments,
         0,
         &["throughput of all threads", "(not side by side)", "n"],
@@ -177,7 +165,7 @@ fn the_number_goes_where_it_was_asked_for() {
     assert_eq!(svg.matches("<circle").count(), 2);
     // A gate has nothing to judge by.
     let gate = [&["scale", "--fail-on", "negative"], &arguments[1..]].concat();
-    check(&session, &gate, 2, &["No verdict"]);
+    session.check(&gate, 2, &["No verdict"]);
 }
 
 #[test]

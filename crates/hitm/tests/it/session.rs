@@ -32,6 +32,18 @@ impl Session {
         run(self.command().args(arguments))
     }
 
+    /// Runs hitm to its end, which it reaches with an exit code and after saying some texts.
+    pub(crate) fn check(&self, arguments: &[&str], code: i32, says: &[&str]) -> Outcome {
+        let outcome = self.hitm(arguments);
+        let all = format!("{}{}", outcome.stdout, outcome.stderr);
+        assert_eq!(outcome.status.code(), Some(code), "{arguments:?}: {all}");
+        for text in says {
+            assert!(all.contains(text), "{arguments:?}: no `{text}` in: {all}");
+        }
+        assert!(!all.contains("panicked"), "{all}");
+        outcome
+    }
+
     /// Runs hitm to its end, on a fixture that is to run for so many milliseconds.
     pub(crate) fn hitm_for<S: AsRef<OsStr>>(
         &self,

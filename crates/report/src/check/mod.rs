@@ -10,8 +10,8 @@ mod table;
 use std::io::{self, Write};
 
 use hitm_model::{CheckReport, Confidence, Party, SourceLine, StaticFinding};
-use schemars::generate::SchemaSettings;
 
+use crate::programs;
 use document::Document;
 
 pub use gate::{CheckFailOn, cannot_check, check_gate};
@@ -32,18 +32,13 @@ pub fn check_json(
     least: Confidence,
     out: &mut impl Write,
 ) -> io::Result<()> {
-    serde_json::to_writer_pretty(&mut *out, &Document::new(reports, least))?;
-    writeln!(out)
+    programs::write(&Document::new(reports, least), out)
 }
 
 /// The JSON Schema of what [`check_json`] writes: the text of docs/check.schema.json.
 #[must_use]
 pub fn check_json_schema() -> String {
-    let schema = SchemaSettings::draft2020_12()
-        .for_serialize()
-        .into_generator()
-        .into_root_schema_for::<Document>();
-    format!("{:#}\n", schema.to_value())
+    programs::schema::<Document>()
 }
 
 /// What is measured by which command: a static finding only says what may be.

@@ -388,10 +388,7 @@ fn both(purpose: &'static str, number: usize, pair: &experiment::Pair) -> [Trial
             disturbed: health
                 .disturbed()
                 .into_iter()
-                .map(|why| match why {
-                    experiment::Disturbed::Stolen => "stolen",
-                    experiment::Disturbed::Foreign => "foreign",
-                })
+                .map(experiment::Disturbed::word)
                 .collect(),
         }
     };

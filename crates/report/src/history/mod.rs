@@ -7,7 +7,8 @@ mod table;
 use std::io::{self, Write};
 
 use hitm_experiment::History;
-use schemars::generate::SchemaSettings;
+
+use crate::programs;
 
 pub use table::{HistoryTableOptions, history_table};
 
@@ -19,16 +20,11 @@ pub const HISTORY_JSON_VERSION: u32 = 1;
 /// # Errors
 /// If `out` cannot be written to.
 pub fn history_json(history: &History, out: &mut impl Write) -> io::Result<()> {
-    serde_json::to_writer_pretty(&mut *out, &document::Document::from(history))?;
-    writeln!(out)
+    programs::write(&document::Document::from(history), out)
 }
 
 /// The JSON Schema of what [`history_json`] writes: the text of docs/history.schema.json.
 #[must_use]
 pub fn history_json_schema() -> String {
-    let schema = SchemaSettings::draft2020_12()
-        .for_serialize()
-        .into_generator()
-        .into_root_schema_for::<document::Document>();
-    format!("{:#}\n", schema.to_value())
+    programs::schema::<document::Document>()
 }

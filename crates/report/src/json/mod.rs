@@ -11,8 +11,8 @@ mod document;
 use std::io::{self, Write};
 
 use hitm_model::Report;
-use schemars::generate::SchemaSettings;
 
+use crate::programs;
 use document::Document;
 pub(crate) use document::{Caveat, Hex, Source};
 
@@ -25,16 +25,11 @@ pub const JSON_VERSION: u32 = 1;
 /// # Errors
 /// If `out` cannot be written to.
 pub fn json(report: &Report, out: &mut impl Write) -> io::Result<()> {
-    serde_json::to_writer_pretty(&mut *out, &Document::from(report))?;
-    writeln!(out)
+    programs::write(&Document::from(report), out)
 }
 
 /// The JSON Schema of what [`json`] writes: the text of docs/report.schema.json.
 #[must_use]
 pub fn json_schema() -> String {
-    let schema = SchemaSettings::draft2020_12()
-        .for_serialize()
-        .into_generator()
-        .into_root_schema_for::<Document>();
-    format!("{:#}\n", schema.to_value())
+    programs::schema::<Document>()
 }

@@ -8,9 +8,9 @@ mod types;
 use std::io::{self, Write};
 
 use hitm_model::LayoutReport;
-use schemars::generate::SchemaSettings;
 
 use crate::page::{DIM, Page, span};
+use crate::programs;
 
 pub use compact::type_summary;
 
@@ -70,16 +70,11 @@ pub(crate) fn caveats(page: &mut Page<'_>, caveats: &[hitm_model::Caveat]) -> io
 /// # Errors
 /// If `out` cannot be written to.
 pub fn layout_json(report: &LayoutReport, out: &mut impl Write) -> io::Result<()> {
-    serde_json::to_writer_pretty(&mut *out, &document::Document::from(report))?;
-    writeln!(out)
+    programs::write(&document::Document::from(report), out)
 }
 
 /// The JSON Schema of what [`layout_json`] writes: the text of docs/layout.schema.json.
 #[must_use]
 pub fn layout_json_schema() -> String {
-    let schema = SchemaSettings::draft2020_12()
-        .for_serialize()
-        .into_generator()
-        .into_root_schema_for::<document::Document>();
-    format!("{:#}\n", schema.to_value())
+    programs::schema::<document::Document>()
 }

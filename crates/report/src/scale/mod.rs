@@ -9,10 +9,11 @@ mod words;
 use std::io::{self, Write};
 
 use hitm_experiment::scale::Scaled;
-use schemars::generate::SchemaSettings;
+
+use crate::programs;
 
 pub use svg::scale_svg;
-pub use table::{ScaleTableOptions, scale_table};
+pub use table::scale_table;
 
 /// The version of the JSON document of a scaling experiment. It grows when a value changes its meaning or goes.
 pub const SCALE_JSON_VERSION: u32 = 1;
@@ -22,16 +23,11 @@ pub const SCALE_JSON_VERSION: u32 = 1;
 /// # Errors
 /// If `out` cannot be written to.
 pub fn scale_json(scaled: &Scaled, out: &mut impl Write) -> io::Result<()> {
-    serde_json::to_writer_pretty(&mut *out, &document::Document::of(scaled)?)?;
-    writeln!(out)
+    programs::write(&document::Document::of(scaled)?, out)
 }
 
 /// The JSON Schema of what [`scale_json`] writes: the text of docs/scale.schema.json.
 #[must_use]
 pub fn scale_json_schema() -> String {
-    let schema = SchemaSettings::draft2020_12()
-        .for_serialize()
-        .into_generator()
-        .into_root_schema_for::<document::Document>();
-    format!("{:#}\n", schema.to_value())
+    programs::schema::<document::Document>()
 }

@@ -6,17 +6,8 @@ use hitm_experiment::scale::{Point, PointEstimate, Scaled, SideBySide, Threads, 
 use unicode_width::UnicodeWidthStr as _;
 
 use super::{plot, words};
-use crate::page::{BAD, BOLD, DIM, PLAIN, Page, Span, WARN, plain, span};
+use crate::page::{BAD, BOLD, DIM, PLAIN, Page, PageOptions, Span, WARN, plain, span};
 use crate::table::{TableOptions, table};
-
-/// How it is shown.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct ScaleTableOptions {
-    /// Whether to colour it. The text is the same without.
-    pub color: bool,
-    /// Columns of the terminal.
-    pub width: u16,
-}
 
 /// Findings of the slowest point that are shown.
 const FINDINGS: usize = 3;
@@ -25,11 +16,7 @@ const FINDINGS: usize = 3;
 ///
 /// # Errors
 /// If `out` cannot be written to.
-pub fn scale_table(
-    scaled: &Scaled,
-    options: &ScaleTableOptions,
-    out: &mut impl Write,
-) -> io::Result<()> {
+pub fn scale_table(scaled: &Scaled, options: &PageOptions, out: &mut impl Write) -> io::Result<()> {
     let page = &mut Page::new(out, options.color, options.width);
     headline(page, scaled)?;
     page.blank()?;
@@ -169,7 +156,7 @@ fn line(
 }
 
 /// What the lines do at the slowest point.
-fn evidence(scaled: &Scaled, options: &ScaleTableOptions, out: &mut impl Write) -> io::Result<()> {
+fn evidence(scaled: &Scaled, options: &PageOptions, out: &mut impl Write) -> io::Result<()> {
     let Some(evidence) = &scaled.evidence else {
         return Ok(());
     };

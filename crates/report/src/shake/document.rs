@@ -388,10 +388,7 @@ fn trial(round: usize, layout: String, trial: &experiment::Trial) -> Trial {
         disturbed: health
             .disturbed()
             .into_iter()
-            .map(|why| match why {
-                experiment::Disturbed::Stolen => "stolen",
-                experiment::Disturbed::Foreign => "foreign",
-            })
+            .map(experiment::Disturbed::word)
             .collect(),
     }
 }

@@ -7,9 +7,10 @@ mod words;
 use std::io::{self, Write};
 
 use hitm_experiment::shake::Shaken;
-use schemars::generate::SchemaSettings;
 
-pub use table::{ShakeTableOptions, shake_table};
+use crate::programs;
+
+pub use table::shake_table;
 
 /// The version of the JSON document. It grows when a value changes its meaning or goes.
 pub const SHAKE_JSON_VERSION: u32 = 1;
@@ -19,16 +20,11 @@ pub const SHAKE_JSON_VERSION: u32 = 1;
 /// # Errors
 /// If `out` cannot be written to.
 pub fn shake_json(shaken: &Shaken, out: &mut impl Write) -> io::Result<()> {
-    serde_json::to_writer_pretty(&mut *out, &document::Document::from(shaken))?;
-    writeln!(out)
+    programs::write(&document::Document::from(shaken), out)
 }
 
 /// The JSON Schema of what [`shake_json`] writes: the text of docs/shake.schema.json.
 #[must_use]
 pub fn shake_json_schema() -> String {
-    let schema = SchemaSettings::draft2020_12()
-        .for_serialize()
-        .into_generator()
-        .into_root_schema_for::<document::Document>();
-    format!("{:#}\n", schema.to_value())
+    programs::schema::<document::Document>()
 }

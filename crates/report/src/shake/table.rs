@@ -7,17 +7,8 @@ use hitm_experiment::{LogRatio, Range};
 use unicode_width::UnicodeWidthStr as _;
 
 use super::words;
-use crate::page::{BAD, BOLD, DIM, PLAIN, Page, Span, TYPE_THIS, WARN, plain, span};
+use crate::page::{BAD, BOLD, DIM, PLAIN, Page, PageOptions, Span, TYPE_THIS, WARN, plain, span};
 use crate::words::counted;
-
-/// How it is shown.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct ShakeTableOptions {
-    /// Whether to colour it. The text is the same without.
-    pub color: bool,
-    /// Columns of the terminal.
-    pub width: u16,
-}
 
 /// Pairs of variables that are shown of each kind.
 const MOST_PAIRS: usize = 10;
@@ -26,11 +17,7 @@ const MOST_PAIRS: usize = 10;
 ///
 /// # Errors
 /// If `out` cannot be written to.
-pub fn shake_table(
-    shaken: &Shaken,
-    options: &ShakeTableOptions,
-    out: &mut impl Write,
-) -> io::Result<()> {
+pub fn shake_table(shaken: &Shaken, options: &PageOptions, out: &mut impl Write) -> io::Result<()> {
     let page = &mut Page::new(out, options.color, options.width);
     headline(page, shaken)?;
     page.blank()?;

@@ -5,7 +5,7 @@ use hitm_experiment::scale::{
 };
 use hitm_experiment::{Health, LogRatio, Metric, Seconds, Trial};
 use hitm_report::{
-    SCALE_JSON_VERSION, ScaleTableOptions, scale_json, scale_json_schema, scale_svg, scale_table,
+    PageOptions, SCALE_JSON_VERSION, scale_json, scale_json_schema, scale_svg, scale_table,
 };
 use serde_json::Value;
 
@@ -65,7 +65,7 @@ fn scaled(seconds: fn(f64) -> f64, points: &[u32], work: Option<Work>) -> Scaled
 /// In the table stands all of this, and nothing that is longer than the terminal is wide.
 fn check(scaled: &Scaled, says: &[&str]) {
     let mut text = Vec::new();
-    let options = ScaleTableOptions {
+    let options = PageOptions {
         color: false,
         width: 100,
     };

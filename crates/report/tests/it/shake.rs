@@ -7,7 +7,7 @@ use hitm_experiment::shake::{
     Variant, judge, measure,
 };
 use hitm_experiment::{Better, Floor, Health, LogRatio, Metric, Seconds, Trial};
-use hitm_report::{ShakeTableOptions, shake_json, shake_json_schema, shake_table};
+use hitm_report::{PageOptions, shake_json, shake_json_schema, shake_table};
 use serde_json::Value;
 
 /// Runs that take 200 in the base and in the first variant, and 100 in the second; the third fails.
@@ -135,7 +135,7 @@ fn shaken(failing: bool) -> Shaken {
 
 fn table(shaken: &Shaken, width: u16) -> String {
     let mut out = Vec::new();
-    let options = ShakeTableOptions {
+    let options = PageOptions {
         color: false,
         width,
     };

@@ -59,10 +59,7 @@ impl Run<'_, '_> {
         let way = self.way(instruction);
         let mut found = false;
         for value in routine.all() {
-            let entry = value.as_address().or_else(|| {
-                let number = value.as_number().filter(|_| self.world.ground.is_fixed());
-                number.map(i64::cast_unsigned)
-            });
+            let entry = value.as_address();
             let Some(entry) = entry.filter(|entry| self.world.ground.is_code(*entry)) else {
                 continue;
             };

@@ -65,12 +65,7 @@ impl Executor for Processes<'_> {
             server.end();
         }
         let run = run.map_err(|error| said(&error))?;
-        succeeded(&run)?;
-        let value = value(&self.row.metric, &run)?;
-        Ok(Trial {
-            value,
-            health: health(&run),
-        })
+        trial(&self.row.metric, &run)
     }
 
     fn spent(&self) -> Seconds {
@@ -173,8 +168,17 @@ pub(super) fn command(spec: &CommandSpec, words: &[String]) -> Command {
     }
 }
 
+/// What a run gave, if it succeeded.
+pub(in crate::commands) fn trial(metric: &Metric, run: &Run) -> Result<Trial, String> {
+    succeeded(run)?;
+    Ok(Trial {
+        value: value(metric, run)?,
+        health: health(run),
+    })
+}
+
 /// A run that failed measured something else than one that did not.
-pub(in crate::commands) fn succeeded(run: &Run) -> Result<(), String> {
+fn succeeded(run: &Run) -> Result<(), String> {
     let how = match run.status {
         ExitStatus::Code(0) => return Ok(()),
         ExitStatus::Code(code) => format!("ended with exit code {code}"),
@@ -189,7 +193,7 @@ pub(in crate::commands) fn succeeded(run: &Run) -> Result<(), String> {
     Err(with_lines(how, &last))
 }
 
-pub(in crate::commands) fn value(metric: &Metric, run: &Run) -> Result<f64, String> {
+fn value(metric: &Metric, run: &Run) -> Result<f64, String> {
     let seconds = |nanos: Nanos| Seconds(nanos.as_secs_f64());
     let measured = Measured {
         wall: seconds(run.wall),
@@ -203,7 +207,7 @@ pub(in crate::commands) fn value(metric: &Metric, run: &Run) -> Result<f64, Stri
         .map_err(|error| with_lines(error.to_string(), &run.stdout.last_lines(SHOWN_LINES)))
 }
 
-pub(in crate::commands) fn health(run: &Run) -> Health {
+fn health(run: &Run) -> Health {
     let seconds = |nanos: Nanos| Seconds(nanos.as_secs_f64());
     Health {
         wall: seconds(run.wall),

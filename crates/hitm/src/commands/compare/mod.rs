@@ -115,7 +115,7 @@ fn one(
             plan: plan.clone(),
         };
         let measured: Row<String> = run(plan, processes, &mut watching);
-        watching.line.clear();
+        watching.line.bar.clear();
         measured
     };
     let first = measure(&mut processes, &compared, 0);

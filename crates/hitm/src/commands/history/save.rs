@@ -165,10 +165,7 @@ fn save_trial(
     let disturbed: Vec<&str> = health
         .disturbed()
         .into_iter()
-        .map(|why| match why {
-            Disturbed::Stolen => "stolen",
-            Disturbed::Foreign => "foreign",
-        })
+        .map(Disturbed::word)
         .collect();
     let mut insert = transaction.prepare_cached(
         "INSERT INTO trial (row, measurement, purpose, pair, side, first, value, wall, cpu, max_rss, stolen, others, queued,

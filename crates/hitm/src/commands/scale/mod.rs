@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use hitm_collect::trial::{adopt_orphans, end_if_killed};
 use hitm_experiment::scale::{Ended, Evidence, MetricName, Scaled, Verdict, judge, measure};
-use hitm_report::{ScaleTableOptions, scale_json, scale_svg, scale_table};
+use hitm_report::{PageOptions, scale_json, scale_svg, scale_table};
 
 use self::progress::Line;
 use self::request::Request;
@@ -55,7 +55,7 @@ fn experiment(request: &Request, args: &ScaleArgs, stop: &AtomicBool) -> Scaled 
     if !args.no_evidence && !stop.load(Ordering::Relaxed) {
         scaled.evidence = looked_at(&scaled, request, args, &line, stop);
     }
-    line.clear();
+    line.bar.clear();
     scaled
 }
 
@@ -68,9 +68,10 @@ fn looked_at(
     stop: &AtomicBool,
 ) -> Option<Evidence> {
     let threads = scaled.rounds.slowest(&scaled.judgement)?;
-    line.says(&format!("recording n = {threads} under hitm run"));
+    line.bar
+        .says(&format!("recording n = {threads} under hitm run"));
     let command = request.command.with(threads);
-    let report = evidence(&command, runs::nanos(args.timeout), stop);
+    let report = evidence(&command, args.timeout.into(), stop);
     Some(Evidence {
         threads,
         report: report.map_err(|error| format!("{error:#}")),
@@ -78,7 +79,7 @@ fn looked_at(
 }
 
 fn show(scaled: &Scaled, args: &ScaleArgs) -> anyhow::Result<()> {
-    let options = ScaleTableOptions {
+    let options = PageOptions {
         color: true,
         width: output::width(&io::stdout()),
     };

@@ -6,10 +6,9 @@ use std::time::{Duration, Instant};
 use hitm_collect::trial::{TrialError, run};
 use hitm_experiment::scale::{Executor, Failed, Threads};
 use hitm_experiment::{Metric, Seconds, Trial};
-use hitm_model::Nanos;
 
 use super::request::Template;
-use crate::commands::compare::executor::{health, said, succeeded, value};
+use crate::commands::compare::executor::{said, trial};
 
 /// Starts a fresh process for every run.
 pub(super) struct Runs<'a> {
@@ -42,23 +41,15 @@ impl Executor for Runs<'_> {
 
     fn run(&mut self, threads: Threads) -> Result<Trial, Failed<String>> {
         let command = self.command.with(threads);
-        let run = match run(&command, Some(nanos(self.timeout)), None, self.stop) {
+        let run = match run(&command, Some(self.timeout.into()), None, self.stop) {
             Ok(run) => run,
             Err(TrialError::Interrupted) => return Err(Failed::Interrupted),
             Err(error) => return Err(Failed::Run(said(&error))),
         };
-        succeeded(&run).map_err(Failed::Run)?;
-        Ok(Trial {
-            value: value(self.metric, &run).map_err(Failed::Run)?,
-            health: health(&run),
-        })
+        trial(self.metric, &run).map_err(Failed::Run)
     }
 
     fn spent(&self) -> Seconds {
         Seconds(self.began.elapsed().as_secs_f64())
     }
-}
-
-pub(super) fn nanos(time: Duration) -> Nanos {
-    Nanos(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
 }

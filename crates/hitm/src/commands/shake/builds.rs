@@ -155,7 +155,7 @@ impl Builder<'_> {
     }
 
     fn run(&self, command: &Command) -> anyhow::Result<Run> {
-        let timeout = Nanos(u64::try_from(self.timeout.as_nanos()).unwrap_or(u64::MAX));
+        let timeout = Nanos::from(self.timeout);
         run(command, Some(timeout), None, self.stop).map_err(|error| match error {
             TrialError::TimeOut { timeout, stderr } => anyhow::anyhow!(
                 "did not end within {timeout}; it wrote: {} (give it more time: --build-timeout SECONDS)",

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use anyhow::{Context as _, bail};
 use hitm_binary::relocatable::{ObjectKind, Padding, padding_object, reorder_data};
-use hitm_experiment::shake::Lots;
+use hitm_experiment::Lots;
 
 use super::link_line::{is_start_file, reordered, with_padding};
 use super::record::kind_of;

@@ -36,7 +36,7 @@ use hitm_experiment::shake::{
 };
 use hitm_experiment::{Better, Seconds};
 use hitm_model::LineSize;
-use hitm_report::{ShakeTableOptions, shake_json, shake_table};
+use hitm_report::{PageOptions, shake_json, shake_table};
 
 pub(crate) use self::janitor::tidy_up;
 pub(crate) use self::linker::link;
@@ -69,7 +69,7 @@ pub(crate) fn shake(args: &ShakeArgs) -> anyhow::Result<Exit> {
         stop: &stop,
     };
     let shaken = session.all(&mut line);
-    line.clear();
+    line.bar.clear();
     if let (Err(_), Some(kept)) = (&shaken, place.kept()) {
         output::say(&format!("hitm: what was made is in {kept}"));
     }
@@ -94,7 +94,7 @@ struct Layouts {
 
 impl Session<'_> {
     fn all(&self, line: &mut Line) -> anyhow::Result<Shaken> {
-        line.says("copying the tree");
+        line.bar.says("copying the tree");
         let layout = self.place.layout();
         let tree = Tree::look(&self.args.tree, layout.tree())?;
         tree.copy(self.stop)?;
@@ -106,7 +106,7 @@ impl Session<'_> {
             timeout: self.args.build_timeout,
             stop: self.stop,
         };
-        line.says("building as it is");
+        line.bar.says("building as it is");
         let words = request::candidates(self.args, &self.request.run);
         let candidates: Vec<PathBuf> = words.iter().map(|word| tree.in_copy(word)).collect();
         let base = builder.base(&candidates, self.args.rebuild);
@@ -137,7 +137,7 @@ impl Session<'_> {
             if self.stop.load(Ordering::Relaxed) {
                 break;
             }
-            line.says(&format!("building {change}"));
+            line.bar.says(&format!("building {change}"));
             let built = builder.variant(base, change, unit);
             let (built, runnable) = match built {
                 Ok(built) => sorted(built, base, change, unit, &mut known),
@@ -221,7 +221,7 @@ impl Session<'_> {
         let rounds = measure(plan, &mut runs, line);
         let judgement = judge(&rounds, self.request.better, self.request.floor);
         if judgement.verdict == Verdict::Matters {
-            line.says("comparing the fast and the slow builds");
+            line.bar.says("comparing the fast and the slow builds");
             let builds = from_best_to_worst(shaken, &judgement, &runs);
             shaken.explanation = self.explain(&judgement, &builds, base)?;
         }
@@ -361,7 +361,7 @@ fn from_best_to_worst(
 }
 
 fn show(shaken: &Shaken, args: &ShakeArgs) -> anyhow::Result<()> {
-    let options = ShakeTableOptions {
+    let options = PageOptions {
         color: true,
         width: output::width(&io::stdout()),
     };

@@ -10,10 +10,9 @@ use std::time::{Duration, Instant};
 use hitm_collect::trial::{Command, run};
 use hitm_experiment::shake::{Arm, Runner};
 use hitm_experiment::{Metric, Seconds, Trial};
-use hitm_model::Nanos;
 
 use super::place::MARK;
-use crate::commands::compare::executor::{health, said, succeeded, value};
+use crate::commands::compare::executor::{said, trial};
 
 /// Bytes of the environment's variable itself, and of its end.
 const NAME: &str = "HITM_SHAKE_ENVIRONMENT";
@@ -66,13 +65,9 @@ impl Runner for Runs<'_> {
             variables,
             directory: Some(self.directory.clone()),
         };
-        let timeout = Nanos(u64::try_from(self.timeout.as_nanos()).unwrap_or(u64::MAX));
-        let run = run(&command, Some(timeout), None, self.stop).map_err(|error| said(&error))?;
-        succeeded(&run)?;
-        Ok(Trial {
-            value: value(self.metric, &run)?,
-            health: health(&run),
-        })
+        let timeout = Some(self.timeout.into());
+        let run = run(&command, timeout, None, self.stop).map_err(|error| said(&error))?;
+        trial(self.metric, &run)
     }
 
     fn is_stopped(&self) -> bool {

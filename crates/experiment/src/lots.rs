@@ -1,4 +1,4 @@
-//! Lots from a seed: the same seed gives the same layouts and the same order of runs.
+//! Lots from a seed: the same seed gives the same layouts, the same order of runs and the same shuffles of a history.
 
 /// SplitMix64: G. L. Steele, D. Lea, C. H. Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014.
 #[derive(Clone, Debug)]
