@@ -121,10 +121,13 @@ fn a_run_that_hangs_is_ended_with_all_it_started() {
 #[test]
 fn what_a_run_leaves_behind_is_ended_and_counted() {
     let _alone = alone();
-    // One in its process group, and one that left it, as daemons do.
-    let run = done(&sh(
-        "sleep 600 & echo $!; setsid sh -c 'echo $$; exec sleep 600' & sleep 0.2",
-    ));
+    let folder = tempfile::tempdir().unwrap();
+    // One in its process group, and one that left it, as daemons do. It says when it has: the run must not end before.
+    let script = "mkfifo left; sleep 600 & echo $!; setsid sh -c 'echo $$; echo >left; exec sleep 600' & read -r _ <left";
+    let run = done(&Command {
+        directory: Some(folder.path().into()),
+        ..sh(script)
+    });
     let text = run.stdout.text();
     let pids: Vec<Pid> = text.lines().map(pid_in).collect();
     assert_eq!(pids.len(), 2, "{text}");

@@ -42,6 +42,7 @@ impl Drop for Flight {
 struct Flying {
     left: usize,
     n: usize,
+    bound: usize,
     calls: usize,
     all: Arc<Flights>,
 }
@@ -64,7 +65,8 @@ impl Log for Flying {
         let taken = self.all.taken.fetch_add(1, SeqCst) + 1;
         self.all.most.fetch_max(taken - over, SeqCst);
         Next::Txn(Flight {
-            row: i * 7 % 5,
+            // As many as may be in flight wait for the first one: none is over before all of them are taken.
+            row: if i < self.bound { 0 } else { i * 7 % 5 },
             is_first: i == 0,
             all: Arc::clone(&self.all),
         })
@@ -116,6 +118,7 @@ fn check(dispatch: Dispatch, workers: usize, bound: usize) {
     let log = Flying {
         left: n,
         n,
+        bound,
         calls: 0,
         all: Arc::clone(&all),
     };

@@ -51,11 +51,17 @@ impl Server {
         stream
     }
 
-    /// Sends bytes, says that no more come, and returns all that the server says until it closes.
+    /// Sends bytes, says that no more come, and returns all that the server says until it closes. A server may close before it
+    /// has read all.
     pub(crate) fn ask(&self, bytes: &[u8]) -> String {
+        use io::ErrorKind::{BrokenPipe, ConnectionReset, NotConnected};
         let mut stream = self.connect();
-        stream.write_all(bytes).unwrap();
-        stream.shutdown(Shutdown::Write).unwrap();
+        let sent = stream.write_all(bytes);
+        match sent.and_then(|()| stream.shutdown(Shutdown::Write)) {
+            Ok(()) => {}
+            Err(error) if matches!(error.kind(), BrokenPipe | ConnectionReset | NotConnected) => {}
+            Err(error) => panic!("{error}"),
+        }
         text(read_to_end(&mut stream))
     }
 
