@@ -4,7 +4,7 @@ use hitm_model::{Confidence, StaticRule, SvmaRange};
 
 use super::facts::{Facts, Use, most};
 use super::fields::{self, Field, User};
-use super::judge::{NoFinding, Suspicion};
+use super::judge::{NoFinding, Suspicion, UNDER_ONE_LOCK};
 
 const BY_THREAD: &str = "which element is written depends on the thread";
 const SHARED_TYPE: &str = "several threads write elements, which are atomics or locks";
@@ -35,9 +35,14 @@ pub(super) fn judge(facts: &Facts) -> (Vec<Suspicion>, Vec<NoFinding>) {
         let field = Field {
             object: best.object,
             range: SvmaRange::new(object.start, object.start.wrapping_add(object.size)),
-            users: array.iter().map(|used| user(used)).collect(),
+            users: array.iter().map(|used| User::of(used)).collect(),
         };
+        let pairs = |user: &User| field.users.iter().all(|other| user.excludes(other));
         match confidence(facts, best) {
+            Some(_) if field.users.iter().all(pairs) => explained.push(NoFinding {
+                fields: vec![field],
+                why: UNDER_ONE_LOCK,
+            }),
             Some(confidence) => suspicions.push(Suspicion {
                 rule: StaticRule::ElementsShareLine,
                 confidence: if object.library {
@@ -76,12 +81,4 @@ fn confidence(facts: &Facts, used: &Use) -> Option<Confidence> {
         _ => None,
     };
     confidence.map(|confidence| confidence.min(most(used.certainty())))
-}
-
-fn user(used: &Use) -> User {
-    User {
-        root: used.root,
-        sites: used.sites.clone(),
-        locks: used.locks,
-    }
 }

@@ -1,6 +1,6 @@
 //! What is known of a binary's objects and of who touches them: what the judging of pairs needs, and no more.
 
-use hitm_binary::program::Certainty;
+use hitm_binary::program::{Certainty, HeldLock};
 use hitm_model::{AccessKind, Confidence, LineSize, Svma};
 
 /// Everything that is judged.
@@ -59,6 +59,50 @@ pub struct Use {
     pub sites: Vec<UseSite>,
     /// Whether a lock is taken or given back, or something compared and exchanged.
     pub locks: bool,
+    /// The locks that are held at each of its touches in loops.
+    pub held_hot: Held,
+    /// The locks that are held at each of its touches.
+    pub held: Held,
+}
+
+/// The locks that are held at all of some touches.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct Held {
+    /// `None` as long as there is no touch.
+    always: Option<Vec<HeldLock>>,
+}
+
+impl Held {
+    /// Another touch, at which these are held.
+    pub fn add(&mut self, locks: &[HeldLock]) {
+        let Some(always) = &mut self.always else {
+            self.always = Some(locks.to_vec());
+            return;
+        };
+        always.retain_mut(|lock| {
+            let other = locks.iter().find(|other| other.address == lock.address);
+            lock.shared |= other.is_some_and(|other| other.shared);
+            other.is_some()
+        });
+    }
+
+    /// The touches of another one.
+    pub(super) fn also(&mut self, other: &Self) {
+        if let Some(locks) = &other.always {
+            self.add(locks);
+        }
+    }
+
+    /// Whether none of these and none of the others happen at once: there are such, and all hold one lock.
+    #[must_use]
+    pub fn excludes(&self, other: &Self) -> bool {
+        let all = |held: &Self| held.always.clone().unwrap_or_default();
+        let theirs = all(other);
+        all(self).iter().any(|mine| {
+            let same = theirs.iter().find(|lock| lock.address == mine.address);
+            same.is_some_and(|lock| !(lock.shared && mine.shared))
+        })
+    }
 }
 
 /// An instruction that touches something.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use hitm_binary::program::Certainty;
 use hitm_model::{Svma, SvmaRange};
 
-use super::facts::{Facts, Use, UseSite, best};
+use super::facts::{Facts, Held, Use, UseSite, best};
 
 /// So many roots of one field are told apart.
 const MOST_ROOTS: usize = 32;
@@ -34,6 +34,10 @@ pub struct User {
     pub sites: Vec<UseSite>,
     /// Whether it takes a lock there.
     pub locks: bool,
+    /// The locks that are held at each of its touches in loops.
+    pub held_hot: Held,
+    /// The locks that are held at each of its touches.
+    pub held: Held,
 }
 
 impl User {
@@ -55,9 +59,33 @@ impl User {
         best(self.sites.iter().filter(wanted))
     }
 
-    fn add(&mut self, sites: &[UseSite], locks: bool) {
-        self.locks |= locks;
-        for site in sites {
+    /// Whether what it does here and what another thread does elsewhere never happens at once, because both hold a lock.
+    ///
+    /// What is not in a loop does not count where both have loops.
+    pub(super) fn excludes(&self, other: &Self) -> bool {
+        match self.hot() && other.hot() {
+            true => self.held_hot.excludes(&other.held_hot),
+            false => self.held.excludes(&other.held),
+        }
+    }
+
+    pub(super) fn of(used: &Use) -> Self {
+        let mut user = Self {
+            root: used.root,
+            sites: Vec::new(),
+            locks: false,
+            held_hot: Held::default(),
+            held: Held::default(),
+        };
+        user.add(used);
+        user
+    }
+
+    fn add(&mut self, used: &Use) {
+        self.locks |= used.locks;
+        self.held_hot.also(&used.held_hot);
+        self.held.also(&used.held);
+        for site in &used.sites {
             if !self.sites.contains(site) && self.sites.len() < MOST_SITES {
                 self.sites.push(*site);
             }
@@ -77,17 +105,9 @@ impl Field {
     fn add(&mut self, used: &Use) {
         let full = self.users.len() >= MOST_ROOTS;
         match self.users.iter_mut().find(|user| user.root == used.root) {
-            Some(user) => user.add(&used.sites, used.locks),
+            Some(user) => user.add(used),
             None if full => {}
-            None => {
-                let mut user = User {
-                    root: used.root,
-                    sites: Vec::new(),
-                    locks: false,
-                };
-                user.add(&used.sites, used.locks);
-                self.users.push(user);
-            }
+            None => self.users.push(User::of(used)),
         }
     }
 }

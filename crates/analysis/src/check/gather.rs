@@ -8,7 +8,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::alignment::AllocatedFacts;
 use super::blocks::{self, BlockObject, Blocks, own_name};
-use super::facts::{Facts, ObjectFacts, RootFacts, Use, UseSite};
+use super::facts::{Facts, Held, ObjectFacts, RootFacts, Use, UseSite};
 use super::types::{PointerUse, TypeFacts, WordFacts};
 
 /// So many instructions of one use are kept.
@@ -282,12 +282,20 @@ fn uses_of(program: &Program, objects: &mut Objects<'_, '_, '_>) -> Vec<Use> {
                     element_shared: objects.is_element(object, touch),
                     sites: Vec::new(),
                     locks: false,
+                    held_hot: Held::default(),
+                    held: Held::default(),
                 });
                 numbers.insert(key, uses.len() - 1);
                 uses.len() - 1
             }
         };
-        add(&mut uses[number], touch);
+        let used = &mut uses[number];
+        let held = program.locks(touch.held);
+        used.held.add(held);
+        if touch.hot {
+            used.held_hot.add(held);
+        }
+        add(used, touch);
     }
     uses
 }

@@ -9,6 +9,7 @@
 //! | `r` and `s` write `f`, only `s` writes `g` | `f` is shared in truth, `g` is not |
 //! | `r` and `s` write both | all threads use both: padding does not help |
 //! | `f` is a lock and who writes `g` holds it | a lock and the data it guards |
+//! | `r` at `f` and `s` at `g` hold one lock | one thread at a time |
 //! | `g` is written by `r` in a loop and read by `s` | communication |
 //! | `g` is the guard of `f`, a static of a function | nothing: who reads the guard uses the variable |
 //!
@@ -78,6 +79,7 @@ const GUARDED: &str =
 const MESSAGE: &str =
     "one thread writes what another one reads: that is communication, wherever it is";
 const OWN_GUARD: &str = "one is the guard of the other: whoever reads the guard uses the variable as well, so that lines of their own would not help";
+pub(super) const UNDER_ONE_LOCK: &str = "who touches them holds one and the same lock, so that only one thread at a time does, and the lock's own line has to move with it wherever they are";
 const ALONE: &str = "one atomic that several threads change, with nothing beside it: true sharing, which padding cannot help";
 
 /// Judges all fields that share lines.
@@ -265,7 +267,9 @@ fn pair(facts: &Facts, either_or: &dyn EitherOr, f: &Field, g: &Field) -> Outcom
     for (f, g) in [(f, g), (g, f)] {
         for r in f.users.iter().filter(|user| user.writes()) {
             for s in &g.users {
-                let outcome = if r.root == s.root {
+                let outcome = if one_at_a_time(facts, r, s) {
+                    Outcome::Explained(UNDER_ONE_LOCK)
+                } else if r.root == s.root {
                     same_root(facts, either_or, f, g, r, s)
                 } else {
                     two_roots(facts, f, g, r, s)
@@ -280,6 +284,7 @@ fn pair(facts: &Facts, either_or: &dyn EitherOr, f: &Field, g: &Field) -> Outcom
                             best = Some(judged);
                         }
                     }
+                    Outcome::Explained(why) if why == UNDER_ONE_LOCK => why_not = Some(why),
                     Outcome::Explained(why) => why_not = why_not.or(Some(why)),
                     Outcome::Nothing => {}
                 }
@@ -291,6 +296,15 @@ fn pair(facts: &Facts, either_or: &dyn EitherOr, f: &Field, g: &Field) -> Outcom
         (None, Some(why)) => Outcome::Explained(why),
         (None, None) => Outcome::Nothing,
     }
+}
+
+/// Whether two threads may be there, but never at once.
+fn one_at_a_time(facts: &Facts, r: &User, s: &User) -> bool {
+    let several = match r.root {
+        Some(root) if r.root == s.root => facts.roots[usize::from(root)].many,
+        _ => true,
+    };
+    several && r.excludes(s)
 }
 
 fn two_roots(facts: &Facts, f: &Field, g: &Field, r: &User, s: &User) -> Outcome {

@@ -30,7 +30,7 @@ use hitm_binary::program::Program;
 use hitm_model::{CheckCaveat, CheckReport, CheckTotals, LineSize};
 
 pub use alignment::{AlignmentSuspicion, AllocatedFacts, judge_alignment};
-pub use facts::{EitherOr, Facts, ObjectFacts, RootFacts, Use, UseSite};
+pub use facts::{EitherOr, Facts, Held, ObjectFacts, RootFacts, Use, UseSite};
 pub use fields::{Field, User};
 pub use judge::{NoFinding, Suspicion};
 pub use policy::{Policy, PolicyError};

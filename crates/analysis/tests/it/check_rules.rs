@@ -8,6 +8,7 @@
 //! ? a b hot               an atomic change by code of which nobody knows who calls it
 //! B a c[8] by-thread hot  of elements of 8 bytes, the one of its thread
 //! B W a hot #1            the instruction 1
+//! A W a hot under:1       while it holds the lock 1; under:~1 if others may hold it too, as readers
 //! A W a hot called        a call leads there that may be made or not; guessed: a function whose address is taken
 //! either 1 2              of the instructions 1 and 2 a call executes at most one
 //! ```
@@ -15,8 +16,8 @@
 //! Kinds are R, W, U (read and written), a (atomic) and L (a lock is taken). The answer has a line for each suspicion, and
 //! one beginning with `none` for what looks like one.
 
-use hitm_analysis::check::{Facts, Field, ObjectFacts, RootFacts, Use, UseSite, judge};
-use hitm_binary::program::Certainty;
+use hitm_analysis::check::{Facts, Field, Held, ObjectFacts, RootFacts, Use, UseSite, judge};
+use hitm_binary::program::{Certainty, HeldLock};
 use hitm_model::{AccessKind, LineSize, Svma};
 
 const BASE: u64 = 0x4000;
@@ -113,7 +114,22 @@ impl Case {
             "a" | "L" => AccessKind::Atomic,
             other => panic!("no kind {other}"),
         };
+        let locks: Vec<HeldLock> = flags
+            .iter()
+            .filter_map(|flag| flag.strip_prefix("under:"))
+            .map(|lock| HeldLock {
+                address: Svma(lock.trim_start_matches('~').parse().unwrap()),
+                shared: lock.starts_with('~'),
+            })
+            .collect();
+        let (mut held, mut held_hot) = (Held::default(), Held::default());
+        held.add(&locks);
+        if has("hot") {
+            held_hot.add(&locks);
+        }
         self.facts.uses.push(Use {
+            held,
+            held_hot,
             root,
             object,
             at,
@@ -215,6 +231,44 @@ fn two_owners() {
     check(
         "roots main A B\n a 56..72\n b 72..80\n A W a hot\n B W b hot",
         "high globals-share-line a b: different threads write them, each its own",
+    );
+}
+
+#[test]
+fn under_one_lock() {
+    const ONE: &str = "who touches them holds one and the same lock, so that only one thread at a time does, and the \
+                       lock's own line has to move with it wherever they are";
+    let none = format!("none a b: {ONE}");
+    let owners = "high globals-share-line a b: different threads write them, each its own";
+    two("A W a hot under:1\n B W b hot under:1", &none);
+    two(
+        "A W a hot under:1 under:2\n B W b hot under:3 under:2",
+        &none,
+    );
+    two("A W a hot under:1\n B W b hot under:2", owners);
+    two("A W a hot under:1\n B W b hot", owners);
+    // Readers do not keep each other out, and writers do keep readers out.
+    two("A W a hot under:~1\n B W b hot under:~1", owners);
+    two("A W a hot under:~1\n B W b hot under:1", &none);
+    // One touch without the lock is enough, if it is in a loop.
+    two("A W a hot under:1\n A R a hot\n B W b hot under:1", owners);
+    two("A W a hot under:1\n A W a\n B W b hot under:1", &none);
+    two(
+        "A W a under:1\n A R a\n B W b hot under:1",
+        "low globals-share-line a b: different threads write them, each its own",
+    );
+    many(
+        "A W a hot under:1\n A W b hot under:1",
+        &format!("none a b: {ONE}"),
+    );
+    let array = "roots main A*\n c 0..64\n";
+    check(
+        &format!("{array} A W c[8] by-thread hot under:1"),
+        &format!("none c: {ONE}"),
+    );
+    check(
+        &format!("{array} A W c[8] by-thread hot under:~1"),
+        "high elements-share-line c: which element is written depends on the thread",
     );
 }
 

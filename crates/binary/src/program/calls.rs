@@ -57,7 +57,7 @@ pub(super) fn ends(name: &str) -> bool {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Does {
     /// Takes or gives back a lock of so many bytes.
-    Locks(u32),
+    Locks(u32, Turn),
     /// Changes so many bytes atomically.
     Changes(u32),
     /// Writes as many bytes as another argument says.
@@ -66,25 +66,54 @@ pub(super) enum Does {
     Copies(usize),
 }
 
+/// What a function does with a lock.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Turn {
+    /// Waits until it has it.
+    Takes {
+        /// Whether several may have it at once.
+        shared: bool,
+    },
+    /// Takes it if it is free, and returns 0 then.
+    Tries {
+        /// Whether several may have it at once.
+        shared: bool,
+    },
+    GivesBack,
+}
+
+const TAKES: Turn = Turn::Takes { shared: false };
+const TRIES: Turn = Turn::Tries { shared: false };
+const MUTEX: u32 = 40;
+const READERS_AND_WRITERS: u32 = 56;
+const SPINNING: u32 = 4;
+
 /// What it does to which of its arguments.
 pub(super) fn does(name: &str) -> &'static [(usize, Does)] {
     match unversioned(name) {
-        "pthread_mutex_lock"
-        | "pthread_mutex_trylock"
-        | "pthread_mutex_unlock"
+        "pthread_mutex_lock" | "mtx_lock" => &[(0, Does::Locks(MUTEX, TAKES))],
+        "pthread_mutex_trylock"
         | "pthread_mutex_timedlock"
-        | "mtx_lock"
-        | "mtx_unlock"
+        | "pthread_mutex_clocklock"
         | "mtx_trylock"
-        | "mtx_timedlock" => &[(0, Does::Locks(40))],
-        "pthread_rwlock_rdlock"
-        | "pthread_rwlock_wrlock"
-        | "pthread_rwlock_unlock"
-        | "pthread_rwlock_tryrdlock"
-        | "pthread_rwlock_trywrlock" => &[(0, Does::Locks(56))],
-        "pthread_spin_lock" | "pthread_spin_trylock" | "pthread_spin_unlock" => {
-            &[(0, Does::Locks(4))]
+        | "mtx_timedlock" => &[(0, Does::Locks(MUTEX, TRIES))],
+        "pthread_mutex_unlock" | "mtx_unlock" => &[(0, Does::Locks(MUTEX, Turn::GivesBack))],
+        "pthread_rwlock_wrlock" => &[(0, Does::Locks(READERS_AND_WRITERS, TAKES))],
+        "pthread_rwlock_trywrlock" | "pthread_rwlock_timedwrlock" => {
+            &[(0, Does::Locks(READERS_AND_WRITERS, TRIES))]
         }
+        "pthread_rwlock_rdlock" => &[(
+            0,
+            Does::Locks(READERS_AND_WRITERS, Turn::Takes { shared: true }),
+        )],
+        "pthread_rwlock_tryrdlock" | "pthread_rwlock_timedrdlock" => &[(
+            0,
+            Does::Locks(READERS_AND_WRITERS, Turn::Tries { shared: true }),
+        )],
+        "pthread_rwlock_unlock" => &[(0, Does::Locks(READERS_AND_WRITERS, Turn::GivesBack))],
+        "pthread_spin_lock" => &[(0, Does::Locks(SPINNING, TAKES))],
+        "pthread_spin_trylock" => &[(0, Does::Locks(SPINNING, TRIES))],
+        "pthread_spin_unlock" => &[(0, Does::Locks(SPINNING, Turn::GivesBack))],
         "pthread_cond_signal"
         | "pthread_cond_broadcast"
         | "pthread_cond_wait"

@@ -105,10 +105,20 @@ pub(super) fn merge(
             continue;
         };
         match kept.get(usize::from(root)).copied().flatten() {
-            Some(root) => merged.push(Touch {
-                root: Some(root),
-                ..touch
-            }),
+            Some(root) => {
+                let held = match roots.all[usize::from(root)].kind {
+                    RootKind::Main => {
+                        let key = (touch.instruction, touch.address);
+                        instances.held_by_main.get(&key).copied()
+                    }
+                    _ => None,
+                };
+                merged.push(Touch {
+                    root: Some(root),
+                    held: held.unwrap_or_default(),
+                    ..touch
+                });
+            }
             None => {
                 let stands = &standing[usize::from(root)];
                 if !visited_by(stands, touch.function) {

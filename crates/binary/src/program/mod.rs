@@ -31,7 +31,7 @@ mod whole;
 use hitm_model::{AccessKind, Svma, SvmaRange};
 
 pub use blocks::{Block, BlockFrame, BlockKind, Hint, Pointing, Promise};
-pub use reach::{Certainty, Reached, Touch};
+pub use reach::{Certainty, HeldLock, LockSet, Reached, Touch};
 pub use roots::{Root, RootKind};
 pub use value::Lineage;
 pub use whole::Program;

@@ -62,6 +62,21 @@ pub struct Touch {
     pub chosen: bool,
     /// How sure it is that the root comes there.
     pub certainty: Certainty,
+    /// The locks that are held meanwhile, as far as that is certain.
+    pub held: LockSet,
+}
+
+/// Some locks, which [`super::Program::locks`] tells; 0 is none.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
+pub struct LockSet(pub(super) u32);
+
+/// A lock that is held.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct HeldLock {
+    /// Where it is.
+    pub address: Svma,
+    /// Whether several may hold it at once, as who reads under a lock for readers and writers.
+    pub shared: bool,
 }
 
 /// How far the calls could be followed.
@@ -444,7 +459,7 @@ impl Follow<'_, '_> {
                     _ => 1,
                 };
                 let (kind, size, lock) = match does {
-                    Does::Locks(size) => (AccessKind::Atomic, size, true),
+                    Does::Locks(size, _) => (AccessKind::Atomic, size, true),
                     Does::Changes(size) => (AccessKind::Atomic, size, false),
                     Does::Fills(of) => (AccessKind::Write, size(of), false),
                     Does::Copies(of) => (AccessKind::Read, size(of), false),
@@ -469,6 +484,7 @@ impl Follow<'_, '_> {
                         stride: 0,
                         by_thread: false,
                         chosen: false,
+                        held: LockSet::default(),
                     });
                 }
             }
@@ -501,6 +517,7 @@ impl Follow<'_, '_> {
                 stride,
                 by_thread: stride > 0 && given.tells(index),
                 chosen,
+                held: LockSet::default(),
             });
         };
         match access.place {

@@ -29,6 +29,7 @@ pub struct Program {
     followed: reach::Reached,
     blocks: Vec<Block>,
     frames: Vec<BlockFrame>,
+    lock_sets: Vec<Vec<reach::HeldLock>>,
 }
 
 impl Program {
@@ -46,6 +47,7 @@ impl Program {
             followed: reach::Reached::default(),
             blocks: Vec::new(),
             frames: Vec::new(),
+            lock_sets: Vec::new(),
         };
         let graph = roots::Graph::new(&view, &program.functions);
         program.roots = roots::find(&view, &graph, &program.functions);
@@ -63,6 +65,7 @@ impl Program {
         program.followed = followed;
         program.blocks = instances.blocks;
         program.frames = instances.frames;
+        program.lock_sets = instances.lock_sets;
         program.imports = view.imports.names;
         program
     }
@@ -131,6 +134,14 @@ impl Program {
     #[must_use]
     pub fn touches_alone(&self) -> &[reach::Touch] {
         &self.alone
+    }
+
+    /// The locks of a set.
+    #[must_use]
+    pub fn locks(&self, set: reach::LockSet) -> &[reach::HeldLock] {
+        let number = set.0.checked_sub(1);
+        let known = number.and_then(|number| self.lock_sets.get(number as usize));
+        known.map_or(&[], Vec::as_slice)
     }
 
     /// The stack or block of the heap that an address of a touch is in; `None` for one of the file.

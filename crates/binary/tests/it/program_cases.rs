@@ -6,8 +6,8 @@
 //! the like reach another file. `UPDATE=1` rewrites what is expected.
 //!
 //! What is expected has, for each function, its accesses (`function kind bytes place`, a dot for each loop around them),
-//! then the roots, then what these touch: who, how, where, and whether in a loop. `?` is code of which nobody knows who
-//! calls it.
+//! then the roots, then what these touch: who, how, where, whether in a loop, and under which locks (`~` where others may
+//! hold it too). `?` is code of which nobody knows who calls it.
 
 use std::fmt::Write as _;
 use std::num::NonZeroUsize;
@@ -61,6 +61,11 @@ fn loops() {
 #[test]
 fn threads() {
     check("threads");
+}
+
+#[test]
+fn locks() {
+    check("locks");
 }
 
 #[test]
@@ -173,8 +178,13 @@ fn touched(program: &Program, image: &Image<'_>, touch: &Touch) -> String {
     } else {
         String::new()
     };
+    let mut held = String::new();
+    for lock in program.locks(touch.held) {
+        let shared = if lock.shared { "~" } else { "" };
+        write!(held, " under {shared}{}", named(image, lock.address)).unwrap();
+    }
     format!(
-        "{root}: {kind} {} {}{stride}{flags}",
+        "{root}: {kind} {} {}{stride}{flags}{held}",
         touch.size,
         named(image, touch.address)
     )

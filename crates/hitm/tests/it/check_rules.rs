@@ -96,6 +96,36 @@ fn locks_of_every_kind_of_c_are_known() {
     }
 }
 
+#[test]
+fn what_is_touched_under_one_lock_is_no_finding() {
+    for how in 0..7 {
+        let how = format!("-DHOW={how}");
+        for level in ["-O0", "-O2"] {
+            let Some(named) = named(Language::C, "handed/one_lock.c", &[&how, level]) else {
+                skip!("gcc is not installed");
+            };
+            match how.as_str() {
+                "-DHOW=0" | "-DHOW=1" | "-DHOW=2" => {
+                    assert!(named.is_empty(), "{how} {level}: {named:?}");
+                }
+                _ => assert!(
+                    matches!(named.as_slice(), [one] if one.starts_with("counts.first fields-share-line")),
+                    "{how} {level}: {named:?}"
+                ),
+            }
+        }
+    }
+    let rust = |flags: &[&str]| named(Language::Rust, "handed/one_lock.rs", flags);
+    let (Some(one), Some(two)) = (rust(&[]), rust(&["--cfg=TWO"])) else {
+        skip!("rustc is not installed");
+    };
+    assert!(one.is_empty(), "{one:?}");
+    assert!(
+        matches!(two.as_slice(), [one] if one.contains("COUNTS")),
+        "{two:?}"
+    );
+}
+
 /// Of a queue whose parts are changed by several threads, one row, and no finding.
 #[test]
 fn the_parts_of_a_queue_are_not_told_apart() {

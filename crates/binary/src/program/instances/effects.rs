@@ -8,7 +8,7 @@ use super::log::{BlockKind, Frame, Made, Pointing};
 use super::memory::Space;
 use super::run::{After, Run};
 use crate::program::Target;
-use crate::program::calls::{self, Does};
+use crate::program::calls::{self, Does, Turn};
 use crate::program::registers::{ARGUMENTS, RSP};
 use crate::program::semantics::{self, Machine as _};
 use crate::program::value::{Lineage, Origin, Value, Values};
@@ -126,21 +126,29 @@ impl Run<'_, '_> {
         if self.world.graph.joins(target) {
             self.state.wait();
         }
+        let mut tries = None;
         if let Target::Import(number) = target {
-            self.touched_by_import(instruction, number);
+            tries = self.touched_by_import(instruction, number);
         }
-        if let Some(known) = self.world.known(target) {
-            return self.known(instruction, target, known);
-        }
-        match target {
-            Target::Import(number) => {
+        let after = match (self.world.known(target), target) {
+            (Some(known), _) => self.known(instruction, target, known),
+            (None, Target::Import(number)) => {
                 let result = self.world.ground.result_of(number);
                 self.forget_given(false);
                 self.state.behind_call(Value::something(result).into());
                 After::Next
             }
-            Target::Function(function) => self.enter(instruction, function),
+            (None, Target::Function(function)) => {
+                let lock = self.waited_for(target);
+                let after = self.enter(instruction, function);
+                self.has_waited(lock);
+                after
+            }
+        };
+        if let Some((address, turn)) = tries {
+            self.tried_by_call(&address, turn);
         }
+        after
     }
 
     fn enter(&mut self, instruction: &Instruction, function: Svma) -> After {
@@ -235,6 +243,7 @@ impl Run<'_, '_> {
             self.state.wait();
         }
         self.forget_given(true);
+        self.state.held.clear();
         self.state
             .behind_call(Value::something(Lineage::OTHER).into());
     }
@@ -528,8 +537,13 @@ impl Run<'_, '_> {
         true
     }
 
-    /// Locks that are taken by a call, and what else calls do to memory.
-    fn touched_by_import(&mut self, instruction: &Instruction, number: u32) {
+    /// Locks that are taken by a call, and what else calls do to memory. What it does with a lock is returned.
+    fn touched_by_import(
+        &mut self,
+        instruction: &Instruction,
+        number: u32,
+    ) -> Option<(Values, Turn)> {
+        let mut turns = None;
         let all = self
             .world
             .ground
@@ -541,7 +555,7 @@ impl Run<'_, '_> {
                 None => 1,
             };
             let (kind, size, lock) = match does {
-                Does::Locks(size) => (AccessKind::Atomic, size, true),
+                Does::Locks(size, _) => (AccessKind::Atomic, size, true),
                 Does::Changes(size) => (AccessKind::Atomic, size, false),
                 Does::Fills(of) => (AccessKind::Write, size(of), false),
                 Does::Copies(of) => (AccessKind::Read, size(of), false),
@@ -549,7 +563,12 @@ impl Run<'_, '_> {
             if size > 0 {
                 let address = self.state.get(ARGUMENTS[argument]).clone();
                 self.touch(instruction, &address, size, kind, lock);
+                if let Does::Locks(_, turn) = does {
+                    self.turn(&address, turn);
+                    turns = Some((address, turn));
+                }
             }
         }
+        turns
     }
 }

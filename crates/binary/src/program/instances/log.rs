@@ -3,8 +3,10 @@
 use hitm_model::{AccessKind, Register, Svma};
 use rustc_hash::FxHashMap;
 
+use super::locks::Held;
 use super::memory::{Memory, Space};
 use crate::program::Target;
+use crate::program::reach::LockSet;
 use crate::program::value::{Value, Values};
 
 /// So many touches of a block are kept that is one thread's alone.
@@ -29,6 +31,7 @@ pub(super) struct Noted {
     pub(super) lock: bool,
     pub(super) hot: bool,
     pub(super) chosen: bool,
+    pub(super) held: LockSet,
 }
 
 /// A thread that is started, with what is known then.
@@ -132,6 +135,9 @@ pub(super) struct Log {
     /// Starts whose function is not known.
     pub(super) unknown: Vec<Svma>,
     pub(super) blocks: Vec<Made>,
+    /// Sets of locks that were held, but for the empty one, whose number is 0.
+    pub(super) lock_sets: Vec<Held>,
+    set_numbers: FxHashMap<Held, LockSet>,
     numbers: FxHashMap<(u64, u64), u32>,
 }
 
@@ -146,6 +152,27 @@ impl Log {
         self.touches.truncate(touches);
         self.starts.truncate(starts);
         self.later.truncate(later);
+    }
+
+    /// The number of a set of locks.
+    pub(super) fn lock_set(&mut self, held: &Held) -> LockSet {
+        if held.all().is_empty() {
+            return LockSet::default();
+        }
+        if let Some(&known) = self.set_numbers.get(held) {
+            return known;
+        }
+        self.lock_sets.push(held.clone());
+        let number = LockSet(self.lock_sets.len() as u32);
+        self.set_numbers.insert(held.clone(), number);
+        number
+    }
+
+    /// The set of a number.
+    pub(super) fn locks(&self, set: LockSet) -> Held {
+        let number = set.0.checked_sub(1);
+        let known = number.and_then(|number| self.lock_sets.get(number as usize));
+        known.cloned().unwrap_or_default()
     }
 
     /// The block that is made on a way at a site.

@@ -13,7 +13,7 @@ const MOST_CELLS: usize = 2048;
 const MOST_ELEMENTS: i64 = 16;
 
 /// What an offset is counted from.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(super) enum Space {
     /// The file.
     File,

@@ -22,6 +22,7 @@
 mod body;
 mod effects;
 mod known;
+mod locks;
 mod log;
 mod memory;
 mod run;
@@ -35,8 +36,9 @@ mod world;
 use std::rc::Rc;
 
 use hitm_model::Svma;
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 
+use self::locks::{Held, Lock};
 use self::log::{Frame, Log, Noted, Start};
 use self::memory::{Memory, Space};
 use self::run::{Errand, Run};
@@ -44,7 +46,7 @@ use self::state::State;
 use self::world::{Ground as _, World};
 use super::blocks::{Block, BlockFrame, Promise, address_of};
 use super::places::Surroundings as _;
-use super::reach::{Certainty, Touch};
+use super::reach::{Certainty, HeldLock, LockSet, Touch};
 use super::registers::RSP;
 use super::roots::Graph;
 use super::value::{Lineage, Origin, Value, Values};
@@ -88,6 +90,10 @@ pub(super) struct Instances {
     pub(super) alone: Vec<(u32, Touch)>,
     pub(super) blocks: Vec<Block>,
     pub(super) frames: Vec<BlockFrame>,
+    /// Sets of locks that are held at touches.
+    pub(super) lock_sets: Vec<Vec<HeldLock>>,
+    /// Where the main thread was run to its end: what it holds whenever it touches data of the file with an instruction.
+    pub(super) held_by_main: FxHashMap<(Svma, Svma), LockSet>,
 }
 
 /// Runs what starts threads, and the threads.
@@ -106,26 +112,36 @@ pub(super) fn follow(
     let mut world = World::new(view, functions, graph);
     let mut log = Log::default();
     let mut found = Vec::new();
+    let mut main_is_known = false;
     for trusts_numbers in [false, true] {
         world.trusts_numbers = trusts_numbers;
         log.back_to((0, 0, 0));
         log.forget_alone();
         let mut left = MOST_STEPS;
-        find_starts(&mut world, &mut log, &tops, &mut left);
+        main_is_known = find_starts(&mut world, &mut log, &tops, &mut left);
         found = threads(&mut world, &mut log, &mut left);
         world.note_changed(&log);
     }
-    finish(view, log, found)
+    finish(view, log, found, main_is_known)
 }
 
-/// Runs what starts threads; what cannot be reached from far above is tried from near by.
-fn find_starts(world: &mut World<'_>, log: &mut Log, tops: &tops::Tops<'_>, left: &mut usize) {
+/// Runs what starts threads; what cannot be reached from far above is tried from near by. Whether what the main thread
+/// runs was run to its end is returned.
+fn find_starts(
+    world: &mut World<'_>,
+    log: &mut Log,
+    tops: &tops::Tops<'_>,
+    left: &mut usize,
+) -> bool {
+    let mut main_is_known = true;
     for (path, top, is_main) in tops.far() {
-        begin(world, log, path, top, is_main, left);
+        let given_up = begin(world, log, path, top, is_main, left);
+        main_is_known &= !(is_main && given_up);
     }
     let seen: FxHashSet<Svma> = log.starts.iter().map(|start| start.site).collect();
     for (path, top, is_main) in tops.near(&seen) {
-        begin(world, log, path, top, is_main, left);
+        let given_up = begin(world, log, path, top, is_main, left);
+        main_is_known &= !(is_main && given_up);
     }
     let mut known = FxHashSet::default();
     // Of one way the last is the one that knows all.
@@ -134,8 +150,10 @@ fn find_starts(world: &mut World<'_>, log: &mut Log, tops: &tops::Tops<'_>, left
     all.retain(|start| known.insert((start.way, start.entry)));
     all.reverse();
     log.starts = all;
+    main_is_known
 }
 
+/// Whether it was given up.
 fn begin(
     world: &mut World<'_>,
     log: &mut Log,
@@ -143,7 +161,7 @@ fn begin(
     top: Svma,
     is_main: bool,
     left: &mut usize,
-) {
+) -> bool {
     let errand = Errand {
         run: 0,
         many: false,
@@ -153,7 +171,7 @@ fn begin(
         steps: STEPS_TO_START.min(*left),
     };
     let state = State::new(Lineage::OTHER, Memory::default());
-    run(world, log, errand, state, top, top.0, left);
+    run(world, log, errand, state, top, top.0, left).given_up
 }
 
 fn threads(world: &mut World<'_>, log: &mut Log, left: &mut usize) -> Vec<Instance> {
@@ -258,7 +276,11 @@ fn known_as(import: &str) -> String {
 }
 
 /// Turns offsets in blocks into addresses that nothing in the file has.
-fn finish(view: &View<'_, '_>, log: Log, all: Vec<Instance>) -> Instances {
+fn finish(view: &View<'_, '_>, mut log: Log, all: Vec<Instance>, main_is_known: bool) -> Instances {
+    let held_by_main = match main_is_known {
+        true => held_by_main(&mut log),
+        false => FxHashMap::default(),
+    };
     let touches = touches_of(view, &log, &log.touches);
     let alone = touches_of(view, &log, &log.alone);
     let place = |values: &Values, by: i64| match values.all() {
@@ -284,6 +306,19 @@ fn finish(view: &View<'_, '_>, log: Log, all: Vec<Instance>) -> Instances {
             frames.push(frame);
         }
     }
+    let address = |lock: &Lock| match lock.space {
+        Space::File => Svma(lock.offset.cast_unsigned()),
+        Space::Block(block) => address_of(block, log.blocks[block as usize].kind, lock.offset),
+    };
+    let held_lock = |lock: &Lock| HeldLock {
+        address: address(lock),
+        shared: lock.shared,
+    };
+    let lock_sets = log
+        .lock_sets
+        .iter()
+        .map(|held| held.all().iter().map(held_lock).collect())
+        .collect();
     let blocks = log
         .blocks
         .into_iter()
@@ -306,7 +341,28 @@ fn finish(view: &View<'_, '_>, log: Log, all: Vec<Instance>) -> Instances {
         alone,
         blocks,
         frames,
+        lock_sets,
+        held_by_main,
     }
+}
+
+/// What the main thread holds whenever it touches data of the file with an instruction.
+fn held_by_main(log: &mut Log) -> FxHashMap<(Svma, Svma), LockSet> {
+    let mut held: FxHashMap<(Svma, Svma), Held> = FxHashMap::default();
+    for noted in &log.touches {
+        if (noted.run, noted.space) != (0, Space::File) {
+            continue;
+        }
+        let locks = log.locks(noted.held);
+        held.entry((noted.instruction, Svma(noted.offset.cast_unsigned())))
+            .and_modify(|known| {
+                known.meet(&locks);
+            })
+            .or_insert(locks);
+    }
+    held.into_iter()
+        .map(|(touch, held)| (touch, log.lock_set(&held)))
+        .collect()
 }
 
 /// Each touch once, with an address.
@@ -340,6 +396,7 @@ fn touches_of(view: &View<'_, '_>, log: &Log, all: &[Noted]) -> Vec<(u32, Touch)
                 by_thread: noted.by_thread,
                 chosen: noted.chosen,
                 certainty: Certainty::Run,
+                held: noted.held,
             },
         ));
     }

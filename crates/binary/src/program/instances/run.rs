@@ -239,6 +239,10 @@ impl Run<'_, '_> {
         };
         let target = instruction.near_branch_target();
         let inside = body.range.contains(Svma(target));
+        let tried = match conditional {
+            true => self.state.tried.take(),
+            false => None,
+        };
         for &to in &body.blocks[number as usize].next {
             let first = body.blocks[to as usize].from;
             let falls = conditional && first == behind;
@@ -249,7 +253,11 @@ impl Run<'_, '_> {
                 None => true,
             };
             if taken {
-                outcome.next.push((to, self.state.clone()));
+                let mut state = self.state.clone();
+                if let Some(tried) = tried {
+                    state.has_tried(tried, instruction, jumps && !falls, falls && !jumps);
+                }
+                outcome.next.push((to, state));
             }
         }
         if !inside && holds != Some(false) && instruction.op0_kind() == OpKind::NearBranch64 {
@@ -275,8 +283,10 @@ impl Run<'_, '_> {
         }
         let mut factory = self.info.take().unwrap_or_else(InstructionInfoFactory::new);
         let info = factory.info(instruction);
+        let tried = self.tries(instruction, info);
         self.accesses(instruction, info);
         self.effect(instruction, info);
+        self.behind(tried, instruction, info);
         self.info = Some(factory);
     }
 

@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use iced_x86::{ConditionCode, Instruction, InstructionInfo, Mnemonic, OpKind, Register as Name};
 
+use super::locks::{Held, Tried};
 use super::memory::Memory;
 use crate::program::registers::VOLATILE;
 use crate::program::value::{Lineage, Value, Values};
@@ -18,6 +19,8 @@ pub(super) struct State {
     /// What was compared last, where both sides are numbers.
     compared: Option<Compared>,
     pub(super) memory: Memory,
+    pub(super) held: Held,
+    pub(super) tried: Option<Tried>,
     /// The starts of threads that may be running, sorted: the ways to them.
     started: Vec<u64>,
 }
@@ -38,6 +41,8 @@ impl State {
             vectors: Rc::new(std::array::from_fn(|_| [unknown(), unknown()])),
             compared: None,
             memory,
+            held: Held::default(),
+            tried: None,
             started: Vec::new(),
         }
     }
@@ -93,6 +98,7 @@ impl State {
         }
         self.registers[0] = result;
         self.compared = None;
+        self.tried = None;
         for number in 0..16 {
             self.set_vector(number, [unknown.clone(), unknown.clone()]);
         }
@@ -129,6 +135,10 @@ impl State {
         if self.compared != other.compared {
             changed |= self.compared.is_some();
             self.compared = None;
+        }
+        changed |= self.held.meet(&other.held);
+        if self.tried != other.tried {
+            changed |= self.tried.take().is_some();
         }
         for way in &other.started {
             changed |= self.start(*way);

@@ -22,11 +22,23 @@ impl Run<'_, '_> {
         kind: AccessKind,
         lock: bool,
     ) {
+        if kind.writes() && !lock {
+            for value in address.all() {
+                if let Some(space) = Space::of(*value) {
+                    let size = match value.stride {
+                        0 => i64::from(size),
+                        _ => i64::MAX,
+                    };
+                    self.state.held.overwritten(space, value.offset, size);
+                }
+            }
+        }
         let instance = self.errand.run > 0;
         if !(instance || (self.state.is_beside() && self.errand.noted)) {
             return;
         }
         let chosen = address.all().len() > 1;
+        let held = self.log.lock_set(&self.state.held);
         for value in address.all() {
             let Some(space) = Space::of(*value) else {
                 continue;
@@ -59,6 +71,7 @@ impl Run<'_, '_> {
                 lock,
                 hot: self.hot,
                 chosen,
+                held,
             };
             match alone {
                 true => self.log.note_alone(noted),

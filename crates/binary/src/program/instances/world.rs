@@ -8,6 +8,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::body::Body;
 use super::known::{self, Known};
+use super::locks;
 use super::log::Log;
 use super::memory::Space;
 use super::run::Errand;
@@ -55,6 +56,7 @@ pub(super) struct World<'w> {
     bodies: FxHashMap<Svma, Option<Rc<Body>>>,
     known: FxHashMap<Target, Option<Known>>,
     waits: FxHashMap<Svma, bool>,
+    slow_ways: FxHashMap<Target, bool>,
     info: InstructionInfoFactory,
     /// Words that threads write.
     changed: FxHashSet<(Space, i64)>,
@@ -77,6 +79,7 @@ impl<'w> World<'w> {
             bodies: FxHashMap::default(),
             known: FxHashMap::default(),
             waits: FxHashMap::default(),
+            slow_ways: FxHashMap::default(),
             info: InstructionInfoFactory::new(),
             changed: FxHashSet::default(),
             later: FxHashSet::default(),
@@ -110,6 +113,20 @@ impl<'w> World<'w> {
         };
         self.known.insert(target, known);
         known
+    }
+
+    /// Whether a function waits for a lock, and has it when it returns.
+    pub(super) fn is_slow_way(&mut self, target: Target) -> bool {
+        let Target::Function(start) = target else {
+            return false;
+        };
+        if let Some(known) = self.slow_ways.get(&target) {
+            return *known;
+        }
+        let names = self.ground.names(start);
+        let slow = names.is_some_and(|(_, name)| locks::is_slow_way(&name));
+        self.slow_ways.insert(target, slow);
+        slow
     }
 
     /// Whether a function waits for a thread, itself or through what it calls.
