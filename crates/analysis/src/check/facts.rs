@@ -2,6 +2,7 @@
 
 use hitm_binary::program::{Certainty, HeldLock};
 use hitm_model::{AccessKind, Confidence, LineSize, Svma};
+use rustc_hash::FxHashSet;
 
 /// Everything that is judged.
 #[derive(Clone, Debug)]
@@ -10,10 +11,22 @@ pub struct Facts {
     pub line: LineSize,
     /// Where threads begin.
     pub roots: Vec<RootFacts>,
+    /// Pairs of roots that are never there at once, as one is waited for before the other one is started; the smaller
+    /// number first.
+    pub apart: FxHashSet<(u16, u16)>,
     /// Objects in address order.
     pub objects: Vec<ObjectFacts>,
     /// Who touches them.
     pub uses: Vec<Use>,
+}
+
+impl Facts {
+    pub(super) fn are_apart(&self, one: Option<u16>, other: Option<u16>) -> bool {
+        let (Some(one), Some(other)) = (one, other) else {
+            return false;
+        };
+        self.apart.contains(&(one.min(other), one.max(other)))
+    }
 }
 
 /// Where threads begin.

@@ -61,6 +61,7 @@ pub(super) fn gather(
         facts: Facts {
             line,
             roots,
+            apart: program.apart().clone(),
             objects,
             uses,
         },

@@ -10,6 +10,7 @@
 //! | `r` and `s` write both | all threads use both: padding does not help |
 //! | `f` is a lock and who writes `g` holds it | a lock and the data it guards |
 //! | `r` at `f` and `s` at `g` hold one lock | one thread at a time |
+//! | `r` is waited for before `s` is started | one thread after another |
 //! | `g` is written by `r` in a loop and read by `s` | communication |
 //! | `g` is the guard of `f`, a static of a function | nothing: who reads the guard uses the variable |
 //!
@@ -80,6 +81,7 @@ const MESSAGE: &str =
     "one thread writes what another one reads: that is communication, wherever it is";
 const OWN_GUARD: &str = "one is the guard of the other: whoever reads the guard uses the variable as well, so that lines of their own would not help";
 pub(super) const UNDER_ONE_LOCK: &str = "who touches them holds one and the same lock, so that only one thread at a time does, and the lock's own line has to move with it wherever they are";
+const ONE_AFTER_ANOTHER: &str = "one of the threads is waited for before the other one is started";
 const ALONE: &str = "one atomic that several threads change, with nothing beside it: true sharing, which padding cannot help";
 
 /// Judges all fields that share lines.
@@ -267,7 +269,9 @@ fn pair(facts: &Facts, either_or: &dyn EitherOr, f: &Field, g: &Field) -> Outcom
     for (f, g) in [(f, g), (g, f)] {
         for r in f.users.iter().filter(|user| user.writes()) {
             for s in &g.users {
-                let outcome = if one_at_a_time(facts, r, s) {
+                let outcome = if facts.are_apart(r.root, s.root) {
+                    Outcome::Explained(ONE_AFTER_ANOTHER)
+                } else if one_at_a_time(facts, r, s) {
                     Outcome::Explained(UNDER_ONE_LOCK)
                 } else if r.root == s.root {
                     same_root(facts, either_or, f, g, r, s)

@@ -10,6 +10,7 @@
 //! B W a hot #1            the instruction 1
 //! A W a hot under:1       while it holds the lock 1; under:~1 if others may hold it too, as readers
 //! A W a hot called        a call leads there that may be made or not; guessed: a function whose address is taken
+//! apart A B               A is waited for before B is started
 //! either 1 2              of the instructions 1 and 2 a call executes at most one
 //! ```
 //!
@@ -19,6 +20,7 @@
 use hitm_analysis::check::{Facts, Field, Held, ObjectFacts, RootFacts, Use, UseSite, judge};
 use hitm_binary::program::{Certainty, HeldLock};
 use hitm_model::{AccessKind, LineSize, Svma};
+use rustc_hash::FxHashSet;
 
 const BASE: u64 = 0x4000;
 
@@ -39,6 +41,7 @@ impl Case {
             facts: Facts {
                 line: LineSize::ASSUMED,
                 roots: Vec::new(),
+                apart: FxHashSet::default(),
                 objects: Vec::new(),
                 uses: Vec::new(),
             },
@@ -50,6 +53,14 @@ impl Case {
             match words.as_slice() {
                 [] => {}
                 ["roots", roots @ ..] => case.roots(roots),
+                ["apart", first, second] => {
+                    let number = |name: &str| {
+                        let number = case.roots.iter().position(|it| it == name).unwrap();
+                        u16::try_from(number).unwrap()
+                    };
+                    let pair = (number(first), number(second));
+                    case.facts.apart.insert(pair);
+                }
                 ["either", first, second] => {
                     let pair = (first.parse().unwrap(), second.parse().unwrap());
                     case.either.push(pair);
@@ -269,6 +280,19 @@ fn under_one_lock() {
     check(
         &format!("{array} A W c[8] by-thread hot under:~1"),
         "high elements-share-line c: which element is written depends on the thread",
+    );
+}
+
+#[test]
+fn one_after_another() {
+    let three = "roots main A B C\n a 0..8\n b 8..16\n apart A B\n";
+    check(
+        &format!("{three} A W a hot\n B W b hot"),
+        "none a b: one of the threads is waited for before the other one is started",
+    );
+    check(
+        &format!("{three} A W a hot\n B W b hot\n C W b hot"),
+        "high globals-share-line a b: different threads write them, each its own",
     );
 }
 

@@ -17,6 +17,8 @@ pub(super) struct Merged {
     pub(super) touches: Vec<Touch>,
     /// Some of what one thread has for itself on the heap.
     pub(super) alone: Vec<Touch>,
+    /// Pairs of roots that are never there at once; the smaller number first.
+    pub(super) apart: FxHashSet<(u16, u16)>,
 }
 
 pub(super) fn merge(
@@ -30,6 +32,7 @@ pub(super) fn merge(
         return Merged {
             touches,
             alone: Vec::new(),
+            apart: FxHashSet::default(),
         };
     }
     followed.given_up |= instances.all.iter().any(|instance| !instance.complete);
@@ -145,5 +148,11 @@ pub(super) fn merge(
     Merged {
         touches: merged,
         alone: instances.alone.iter().filter_map(with_root).collect(),
+        apart: instances
+            .apart
+            .iter()
+            .filter(|(_, second)| in_room(second))
+            .map(|(one, other)| ((first + one) as u16, (first + other) as u16))
+            .collect(),
     }
 }

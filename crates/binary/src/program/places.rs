@@ -62,7 +62,11 @@ pub(super) fn place(value: Value) -> Option<Place> {
             stride,
             index,
         }),
-        Origin::Number | Origin::Stack | Origin::Block(_) | Origin::Import(_) => None,
+        Origin::Number
+        | Origin::Stack
+        | Origin::Block(_)
+        | Origin::Import(_)
+        | Origin::Thread(_) => None,
         Origin::Pointee(at) => Some(Place::Pointer {
             held_at: Some(Svma(at)),
             offset: value.offset,

@@ -32,6 +32,8 @@ pub(super) enum Origin {
     Stack,
     /// The start of a block of memory that is there only while the program runs: a stack, a block of the heap.
     Block(u32),
+    /// A thread, by the way to its start: what its starter has to wait for it.
+    Thread(u64),
     /// Something.
     Something,
 }

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use hitm_model::{Svma, SvmaRange};
 use iced_x86::InstructionInfoFactory;
+use rustc_hash::FxHashSet;
 
 use super::blocks::{self, Block, BlockFrame};
 use super::imports::Imports;
@@ -30,6 +31,7 @@ pub struct Program {
     blocks: Vec<Block>,
     frames: Vec<BlockFrame>,
     lock_sets: Vec<Vec<reach::HeldLock>>,
+    apart: FxHashSet<(u16, u16)>,
 }
 
 impl Program {
@@ -48,6 +50,7 @@ impl Program {
             blocks: Vec::new(),
             frames: Vec::new(),
             lock_sets: Vec::new(),
+            apart: FxHashSet::default(),
         };
         let graph = roots::Graph::new(&view, &program.functions);
         program.roots = roots::find(&view, &graph, &program.functions);
@@ -62,6 +65,7 @@ impl Program {
         drop(graph);
         program.reached = merged.touches;
         program.alone = merged.alone;
+        program.apart = merged.apart;
         program.followed = followed;
         program.blocks = instances.blocks;
         program.frames = instances.frames;
@@ -110,6 +114,13 @@ impl Program {
             !circles::may_follow(range, bytes, first, second)
                 && !circles::may_follow(range, bytes, second, first)
         })
+    }
+
+    /// The pairs of roots of which one is waited for before the other one is started, so that they are never there at once;
+    /// the smaller number first.
+    #[must_use]
+    pub fn apart(&self) -> &FxHashSet<(u16, u16)> {
+        &self.apart
     }
 
     /// Whether it starts threads at all.

@@ -6,7 +6,7 @@
 //! the like reach another file. `UPDATE=1` rewrites what is expected.
 //!
 //! What is expected has, for each function, its accesses (`function kind bytes place`, a dot for each loop around them),
-//! then the roots, then what these touch: who, how, where, whether in a loop, and under which locks (`~` where others may
+//! then the roots, which of them are over before others, then what these touch: who, how, where, whether in a loop, and under which locks (`~` where others may
 //! hold it too). `?` is code of which nobody knows who calls it.
 
 use std::fmt::Write as _;
@@ -66,6 +66,11 @@ fn threads() {
 #[test]
 fn locks() {
     check("locks");
+}
+
+#[test]
+fn lives() {
+    check("lives");
 }
 
 #[test]
@@ -147,6 +152,12 @@ fn shown(image: &Image<'_>) -> String {
             program.unknown_starts()
         )
         .unwrap();
+    }
+    let mut apart: Vec<_> = program.apart().iter().copied().collect();
+    apart.sort_unstable();
+    for (one, other) in apart {
+        let entry = |root: u16| named(image, program.roots()[usize::from(root)].entries[0]);
+        writeln!(text, "{} is over before {}", entry(one), entry(other)).unwrap();
     }
     for touch in program.touches() {
         writeln!(text, "{}", touched(&program, image, touch)).unwrap();

@@ -126,6 +126,21 @@ fn what_is_touched_under_one_lock_is_no_finding() {
     );
 }
 
+#[test]
+fn threads_that_are_waited_for_before_others_start_do_not_share() {
+    for level in ["-O1", "-O2", "-O3"] {
+        let built = |flags: &[&str]| named(Language::C, "handed/phases.c", flags);
+        let (Some(apart), Some(together)) = (built(&[level]), built(&[level, "-DTOGETHER"])) else {
+            skip!("gcc is not installed");
+        };
+        assert!(apart.is_empty(), "{level}: {apart:?}");
+        assert!(
+            matches!(together.as_slice(), [one] if one.starts_with("counts.first fields-share-line")),
+            "{level}: {together:?}"
+        );
+    }
+}
+
 /// Of a queue whose parts are changed by several threads, one row, and no finding.
 #[test]
 fn the_parts_of_a_queue_are_not_told_apart() {

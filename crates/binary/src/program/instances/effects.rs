@@ -125,6 +125,7 @@ impl Run<'_, '_> {
         }
         if self.world.graph.joins(target) {
             self.state.wait();
+            self.ends(target);
         }
         let mut tries = None;
         if let Target::Import(number) = target {

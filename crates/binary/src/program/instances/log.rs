@@ -46,6 +46,10 @@ pub(super) struct Start {
     /// Whether in a loop.
     pub(super) many: bool,
     pub(super) frames: Vec<Frame>,
+    /// The first function that was run to find it; of a thread that a thread starts nothing.
+    pub(super) top: Option<Svma>,
+    /// The threads that may be running then, by the ways to their starts.
+    pub(super) beside: Vec<u64>,
 }
 
 /// A function that is being run.

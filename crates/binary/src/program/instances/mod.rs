@@ -22,6 +22,7 @@
 mod body;
 mod effects;
 mod known;
+mod lives;
 mod locks;
 mod log;
 mod memory;
@@ -90,6 +91,8 @@ pub(super) struct Instances {
     pub(super) alone: Vec<(u32, Touch)>,
     pub(super) blocks: Vec<Block>,
     pub(super) frames: Vec<BlockFrame>,
+    /// Pairs of which one is waited for before the other one is started; the smaller number first.
+    pub(super) apart: Vec<(usize, usize)>,
     /// Sets of locks that are held at touches.
     pub(super) lock_sets: Vec<Vec<HeldLock>>,
     /// Where the main thread was run to its end: what it holds whenever it touches data of the file with an instruction.
@@ -306,6 +309,15 @@ fn finish(view: &View<'_, '_>, mut log: Log, all: Vec<Instance>, main_is_known: 
             frames.push(frame);
         }
     }
+    let starts = log.starts.iter().take(all.len()).enumerate();
+    let apart = starts
+        .flat_map(|(second, start)| {
+            let before = log.starts.iter().take(second).enumerate();
+            before
+                .filter(move |(_, other)| start.is_apart(other))
+                .map(move |(first, _)| (first, second))
+        })
+        .collect();
     let address = |lock: &Lock| match lock.space {
         Space::File => Svma(lock.offset.cast_unsigned()),
         Space::Block(block) => address_of(block, log.blocks[block as usize].kind, lock.offset),
@@ -341,6 +353,7 @@ fn finish(view: &View<'_, '_>, mut log: Log, all: Vec<Instance>, main_is_known: 
         alone,
         blocks,
         frames,
+        apart,
         lock_sets,
         held_by_main,
     }

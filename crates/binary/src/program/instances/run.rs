@@ -107,25 +107,35 @@ impl Run<'_, '_> {
         returned
     }
 
-    /// Runs the blocks of a loop until what is known at its start does not change any more.
+    /// Runs the blocks of a loop until what comes back to the starts of it and of the loops in it is known there.
     fn rounds(&mut self, body: &Body, part: u32, entering: &mut [Option<State>]) -> Outcome {
         let blocks = &body.parts[part as usize].blocks;
-        let mut base: FxHashMap<u32, State> = blocks
+        let mut entered: FxHashMap<u32, State> = blocks
             .iter()
             .filter_map(|&block| Some((block, entering[block as usize].take()?)))
             .collect();
-        if base.is_empty() {
+        if entered.is_empty() {
             return Outcome::default();
         }
+        // What came back to a block, in all rounds so far.
+        let mut back: FxHashMap<u32, State> = FxHashMap::default();
         for round in 0.. {
             let mark = self.log.mark();
-            let mut inside = base.clone();
+            let mut inside = entered.clone();
+            let mut begun: FxHashMap<u32, State> = FxHashMap::default();
             let mut outcome = Outcome::default();
             let mut changed = false;
             for &block in blocks {
-                let Some(state) = inside.remove(&block) else {
-                    continue;
+                let state = match (inside.remove(&block), back.get(&block)) {
+                    (None, None) => continue,
+                    (Some(state), None) => state,
+                    (None, Some(back)) => back.clone(),
+                    (Some(mut state), Some(back)) => {
+                        state.meet(back, true);
+                        state
+                    }
                 };
+                begun.insert(block, state.clone());
                 let one = self.block(body, block, state);
                 if self.given_up {
                     return outcome;
@@ -146,11 +156,14 @@ impl Run<'_, '_> {
                                 inside.insert(to, state);
                             }
                         }
-                    } else {
-                        match base.get_mut(&to) {
+                    } else if begun
+                        .get_mut(&to)
+                        .is_none_or(|begun| begun.meet(&state, true))
+                    {
+                        match back.get_mut(&to) {
                             Some(known) => changed |= known.meet(&state, true),
                             None => {
-                                base.insert(to, state);
+                                back.insert(to, state);
                                 changed = true;
                             }
                         }
@@ -161,7 +174,8 @@ impl Run<'_, '_> {
                 return outcome;
             }
             if round + 1 == MOST_ROUNDS {
-                base.values_mut().for_each(State::give_up);
+                entered.values_mut().for_each(State::give_up);
+                back.values_mut().for_each(State::give_up);
             }
             self.log.back_to(mark);
         }

@@ -72,18 +72,18 @@ impl Run<'_, '_> {
                 memory: self.state.memory.clone(),
                 many,
                 frames: frames.clone(),
+                top: (self.errand.run == 0)
+                    .then(|| self.frames.first().map(|frame| frame.function))
+                    .flatten(),
+                beside: self.state.lives.ways(),
             });
         }
         if !found {
             self.log.unknown.push(site);
         }
         self.state.start(way);
-        if matches!(starts, Starts::Routine(0..=2)) && target != Target::Function(Svma(0)) {
-            let to = argument(self, 0);
-            if matches!(starts, Starts::Routine(2)) {
-                self.fill(&to, Some(8), false);
-            }
-        }
+        self.state.lives.begin(way, many);
+        self.begins(target, starts, way);
         self.state
             .behind_call(Value::something(Lineage::OTHER).into());
     }

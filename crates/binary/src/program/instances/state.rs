@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use iced_x86::{ConditionCode, Instruction, InstructionInfo, Mnemonic, OpKind, Register as Name};
 
+use super::lives::Lives;
 use super::locks::{Held, Tried};
 use super::memory::Memory;
 use crate::program::registers::VOLATILE;
@@ -21,8 +22,9 @@ pub(super) struct State {
     pub(super) memory: Memory,
     pub(super) held: Held,
     pub(super) tried: Option<Tried>,
-    /// The starts of threads that may be running, sorted: the ways to them.
+    /// The starts of threads that may be running, sorted: the ways to them. After a wait for any thread there is none.
     started: Vec<u64>,
+    pub(super) lives: Lives,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -44,6 +46,7 @@ impl State {
             held: Held::default(),
             tried: None,
             started: Vec::new(),
+            lives: Lives::default(),
         }
     }
 
@@ -140,6 +143,7 @@ impl State {
         if self.tried != other.tried {
             changed |= self.tried.take().is_some();
         }
+        changed |= self.lives.meet(&other.lives);
         for way in &other.started {
             changed |= self.start(*way);
         }
@@ -149,10 +153,12 @@ impl State {
     /// Nothing is known any more, but for where the stack is.
     pub(super) fn give_up(&mut self) {
         let started = std::mem::take(&mut self.started);
+        let lives = std::mem::take(&mut self.lives);
         let stack = self.registers[super::super::registers::RSP].clone();
         *self = Self::new(Lineage::OTHER.with(Lineage::ROUND), Memory::default());
         self.registers[super::super::registers::RSP] = stack;
         self.started = started;
+        self.lives = lives;
     }
 
     /// Notes a comparison; any other instruction that sets the flags makes it void.
