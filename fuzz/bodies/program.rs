@@ -18,7 +18,7 @@ symbol = 'requests'
 [[apart]]
 symbols = ['requests', 'replies']
 [[together]]
-symbols = ['requests', 'replies']
+symbols = ['replies', 'guard of replies']
 [[type]]
 name = 'Ring'
 max_size = 8

@@ -25,6 +25,7 @@ pub mod layout;
 mod library;
 mod lines;
 mod meet;
+mod named;
 mod options;
 mod prove;
 mod samples;

@@ -74,7 +74,6 @@ fn confidence(facts: &Facts, used: &Use) -> Option<Confidence> {
     let shared = used.element_shared || used.atomic();
     let confidence = match root {
         Some(root) if used.by_thread && used.writes_hot() && root.many => Some(Confidence::High),
-        Some(root) if used.by_thread && root.many => Some(Confidence::Medium),
         Some(root) if shared && used.writes_hot() && root.many => Some(Confidence::Medium),
         Some(_) if used.by_thread || shared => Some(Confidence::Low),
         None if shared => Some(Confidence::Low),

@@ -7,6 +7,7 @@ use hitm_binary::image::{Image, SymbolKind};
 use hitm_model::{Focus, LineSize, Svma};
 
 use super::map::{Placed, objects_in, thread_locals};
+use crate::named::split_path;
 
 /// What a name means.
 #[derive(Debug)]
@@ -119,23 +120,6 @@ fn at_address(
         lines: lines(address, 1, line_size),
         thread_local: false,
     }
-}
-
-/// `server.clients[1]` → `server`, `.clients[1]`. What is in brackets of other kinds is a part of the name.
-fn split_path(name: &str) -> (&str, &str) {
-    let mut depth = 0i32;
-    let mut before = ' ';
-    for (at, c) in name.char_indices() {
-        match c {
-            '<' | '(' | '{' => depth += 1,
-            '>' if before != '-' => depth -= 1,
-            ')' | '}' => depth -= 1,
-            '.' | '[' if depth == 0 && at > 0 => return name.split_at(at),
-            _ => {}
-        }
-        before = c;
-    }
-    (name, "")
 }
 
 fn places(

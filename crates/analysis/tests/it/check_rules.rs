@@ -444,7 +444,7 @@ fn arrays_with_an_element_for_each_thread() {
                 thread";
     for (uses, expected) in [
         ("A W c[8] by-thread hot", format!("high {by_thread}")),
-        ("A W c[8] by-thread", format!("medium {by_thread}")),
+        ("A W c[8] by-thread", format!("low {by_thread}")),
         ("B W c[8] by-thread hot", format!("low {by_thread}")),
         ("A a c[8] hot", format!("medium {shared}")),
         ("A W c[8] shared-type hot", format!("medium {shared}")),

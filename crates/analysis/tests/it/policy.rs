@@ -18,6 +18,7 @@ __asm__(
     "object twin.2, 8\n.balign 64\n");
 struct ring { long head, tail; char data[48]; long size; } ring;
 struct __attribute__((aligned(64))) aligned { long head; char data[56]; long tail; } aligned;
+struct only { long a, b; } *pointer;
 union both { struct { char text[100]; } text; long number; } both;
 int main(void) { return (int)(ring.head + aligned.head + both.number); }
 "#;
@@ -123,6 +124,51 @@ fn on_one_line() {
     check(
         "[[together]]\nsymbols = ['first', 'absent']",
         &["[[together]] 1: there is no variable absent"],
+    );
+}
+
+/// Parts of variables by the names that findings and `hitm layout` show.
+#[test]
+fn parts_of_variables() {
+    check("[[isolate]]\nsymbol = 'aligned.tail'", &[]);
+    check(
+        "[[isolate]]\nsymbol = 'aligned.head'",
+        &["[[isolate]] 1: aligned.head is not alone on its line: aligned.data is on it too"],
+    );
+    check(
+        "[[isolate]]\nsymbol = 'aligned.data[8]'",
+        &["[[isolate]] 1: aligned.data[8] is not alone on its line: aligned.head"],
+    );
+    check(
+        "[[apart]]\nsymbols = ['aligned.head', 'aligned.tail', 'first']",
+        &[],
+    );
+    check(
+        "[[apart]]\nsymbols = ['aligned.head', 'aligned.data']",
+        &["[[apart]] 1: aligned.head and aligned.data share the line at 0x"],
+    );
+    check(
+        "[[together]]\nsymbols = ['aligned.head', 'aligned.data[55]']",
+        &[],
+    );
+    check(
+        "[[together]]\nsymbols = ['aligned.head', 'aligned.tail']",
+        &["[[together]] 1: aligned.head and aligned.tail must be on one line; aligned.tail is not"],
+    );
+    check(
+        "[[isolate]]\nsymbol = 'aligned.front'",
+        &["[[isolate]] 1: there is no front in aligned: the policy cannot be checked for it"],
+    );
+    check(
+        "[[apart]]\nsymbols = ['only.a', 'only.b']",
+        &[
+            "[[apart]] 1: only is a type and no variable: ask for the lines of its members with [[type]]",
+            "[[apart]] 1: only is a type and no variable: ask for the lines of its members with [[type]]",
+        ],
+    );
+    check(
+        "[[isolate]]\nsymbol = 'guard of first'",
+        &["[[isolate]] 1: there is no variable guard of first in the binary"],
     );
 }
 
@@ -240,6 +286,16 @@ fn mistakes_have_a_line() {
             1,
             "`separate` names `x` twice",
         ),
+        (
+            "[[isolate]]\nsymbol = 'a'\n[[together]]\nsymbols = ['b', 'a']",
+            3,
+            "[[together]] cannot be kept: `a` is to be alone on its lines by line 1",
+        ),
+        (
+            "[[together]]\nsymbols = ['a', 'b', 'c']\n\n[[apart]]\nsymbols = ['c', 'd', 'a']",
+            1,
+            "[[together]] cannot be kept: `a` and `c` are to be on different lines by line 4",
+        ),
         ("[[isolate]\nsymbol", 1, ""),
         ("# a comment\n\nsymbol =", 3, ""),
     ] {
@@ -251,7 +307,12 @@ fn mistakes_have_a_line() {
         assert!(error.contains(says), "{policy}: {error}");
         assert!(!error.contains('\n'), "{error}");
     }
-    for policy in ["", "# nothing\n", "isolate = []"] {
+    for policy in [
+        "",
+        "# nothing\n",
+        "isolate = []",
+        "[[together]]\nsymbols = ['a', 'b']\n[[apart]]\nsymbols = ['b', 'c']\n[[isolate]]\nsymbol = 'd'",
+    ] {
         assert_eq!(Policy::parse("p", policy).unwrap().path(), "p");
     }
 }
@@ -282,6 +343,16 @@ fn finding(names: &[&str]) -> StaticFinding {
         allowed: None,
         known: false,
     }
+}
+
+#[test]
+fn what_is_allowed_and_never_found_is_stale() {
+    let policy = "[[allow]]\nsymbols = ['a', 'b']\nreason = 'one'\n\n[[allow]]\nsymbols = ['a', 'c']\nreason = 'two'\n\
+                  [[allow]]\nrule = 'elements-share-line'\nreason = 'three'";
+    let policy = Policy::parse("hitm.toml", policy).unwrap();
+    let findings = [finding(&["x", "y"]), finding(&["c", "guard of a"])];
+    assert_eq!(policy.stale(findings.iter()), [(1, "one"), (8, "three")]);
+    assert_eq!(policy.stale([].iter()).len(), 3);
 }
 
 #[test]

@@ -22,12 +22,15 @@ pub trait Executor {
 }
 
 /// Is told what happens, for a progress bar.
-pub trait Observer {
+pub trait Observer<F> {
     /// A run has ended: of this round, from 0.
     fn ran(&mut self, round: usize, threads: Threads);
+
+    /// All that was run so far. For who keeps it, should this process be killed.
+    fn so_far(&mut self, _rounds: &Rounds<F>) {}
 }
 
-impl Observer for () {
+impl<F> Observer<F> for () {
     fn ran(&mut self, _: usize, _: Threads) {}
 }
 
@@ -135,6 +138,8 @@ pub enum Hindered {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ended {
+    /// It has not.
+    Running,
     /// All rounds were run.
     AllRun,
     /// The time was over.
@@ -201,7 +206,7 @@ impl<F> Point<F> {
 pub fn measure<E: Executor>(
     plan: Plan,
     executor: &mut E,
-    observer: &mut impl Observer,
+    observer: &mut impl Observer<E::Failure>,
 ) -> Rounds<E::Failure> {
     let point = |threads: &Threads| Point {
         threads: *threads,
@@ -211,7 +216,7 @@ pub fn measure<E: Executor>(
     let mut rounds = Rounds {
         points: plan.points.iter().map(point).collect(),
         plan,
-        ended: Ended::AllRun,
+        ended: Ended::Running,
     };
     rounds.ended = match rounds.all(executor, observer) {
         Ok(()) => Ended::AllRun,
@@ -224,7 +229,7 @@ impl<F> Rounds<F> {
     fn all<E: Executor<Failure = F>>(
         &mut self,
         executor: &mut E,
-        observer: &mut impl Observer,
+        observer: &mut impl Observer<F>,
     ) -> Result<(), Ended> {
         for _ in 0..self.plan.warm_up {
             for at in 0..self.points.len() {
@@ -263,6 +268,7 @@ impl<F> Rounds<F> {
                     // Nothing follows from points that take turns, so they are not waited for.
                     let done = run.counts() || !self.plan.fits(threads);
                     self.points[at].runs.push(run);
+                    observer.so_far(self);
                     if done {
                         observer.ran(round, threads);
                     } else if repeats == self.plan.most_repeats {

@@ -38,12 +38,15 @@ pub trait Runner {
 }
 
 /// Is told what happens, for a progress bar.
-pub trait Watcher {
+pub trait Watcher<F> {
     /// A run has ended.
     fn ran(&mut self, round: usize, arm: Arm);
+
+    /// All that was run so far. For who keeps it, should this process be killed.
+    fn so_far(&mut self, _rounds: &Rounds<F>) {}
 }
 
-impl Watcher for () {
+impl<F> Watcher<F> for () {
     fn ran(&mut self, _: usize, _: Arm) {}
 }
 
@@ -91,6 +94,8 @@ pub enum ArmEnded<F> {
 /// Why no more was run.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Ended<F> {
+    /// It has not.
+    Running,
     /// All rounds were run.
     AllRun,
     /// The time was over.
@@ -107,13 +112,13 @@ pub enum Ended<F> {
 pub fn measure<R: Runner>(
     plan: Plan,
     runner: &mut R,
-    watcher: &mut impl Watcher,
+    watcher: &mut impl Watcher<R::Failure>,
 ) -> Rounds<R::Failure> {
     let mut rounds = Rounds {
         arms: vec![ArmEnded::Ran; plan.variants],
         plan,
         rounds: Vec::new(),
-        ended: Ended::AllRun,
+        ended: Ended::Running,
     };
     rounds.ended = match rounds.all(runner, watcher) {
         Ok(()) => Ended::AllRun,
@@ -126,7 +131,7 @@ impl<F: Clone> Rounds<F> {
     fn all<R: Runner<Failure = F>>(
         &mut self,
         runner: &mut R,
-        watcher: &mut impl Watcher,
+        watcher: &mut impl Watcher<F>,
     ) -> Result<(), Ended<F>> {
         for _ in 0..self.plan.warm_up {
             one(runner, Arm::Base)?;
@@ -146,6 +151,7 @@ impl<F: Clone> Rounds<F> {
             for &arm in &order {
                 self.arm(arm, runner, &mut repeats_left)?;
                 watcher.ran(round, arm);
+                watcher.so_far(self);
             }
         }
         Ok(())

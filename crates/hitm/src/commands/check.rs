@@ -38,6 +38,15 @@ pub(crate) fn check(args: &CheckArgs) -> Result<Exit> {
         baseline::write(path, &reports)?;
     }
     documents.show(args, &reports)?;
+    if let Some(policy) = &policy {
+        let findings = reports.iter().flat_map(|report| &report.findings);
+        for (line, reason) in policy.stale(findings) {
+            output::say(&format!(
+                "hitm: {}:{line}: nothing is allowed by this [[allow]] ({reason}): no finding is like it; remove it, or correct its names",
+                policy.path()
+            ));
+        }
+    }
     // Who reads the SARIF decides, and would take a failure for a log that is not whole.
     if documents.sarif == Some(To::Stdout) {
         return Ok(Exit::Done);

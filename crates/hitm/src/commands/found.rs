@@ -67,13 +67,12 @@ pub(super) fn show(
     document: impl FnOnce(&mut Out) -> io::Result<()>,
     table: impl FnOnce(&mut Vec<u8>) -> io::Result<()>,
 ) -> anyhow::Result<()> {
-    if let Some(to) = json {
-        self::document(to, "--json", document)?;
+    let written = json.map_or(Ok(()), |to| self::document(to, "--json", document));
+    // A document that cannot be written must not take the table with it.
+    if json != Some(To::Stdout) {
+        text(table)?;
     }
-    match json {
-        Some(To::Stdout) => Ok(()),
-        _ => text(table),
-    }
+    written
 }
 
 fn unless_nobody_reads(written: io::Result<()>) -> anyhow::Result<()> {

@@ -14,6 +14,7 @@ mod found;
 pub(crate) mod history;
 mod input;
 mod interrupt;
+mod kept;
 pub(crate) mod layout;
 mod planner;
 mod progress;

@@ -3,7 +3,14 @@
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
+
+/// So long somebody may take to come and read a named pipe.
+const FOR_A_READER: Duration = Duration::from_secs(5);
 
 /// Writes a file anew.
 ///
@@ -14,7 +21,7 @@ pub(super) fn replace(path: &Path, write: impl FnOnce(File) -> io::Result<()>) -
     let old = fs::metadata(&path).ok();
     if old.as_ref().is_some_and(|old| !old.is_file()) {
         // A pipe, or a device: nothing is lost there. A directory refuses.
-        return write(File::options().write(true).open(&path)?);
+        return write(open_other(&path)?);
     }
     let unnamed = with_suffix(&path, &format!(".{}.new", std::process::id()));
     let file = match File::options().write(true).create_new(true).open(&unnamed) {
@@ -36,6 +43,30 @@ pub(super) fn replace(path: &Path, write: impl FnOnce(File) -> io::Result<()>) -
         let _ = fs::remove_file(&unnamed);
     }
     written
+}
+
+/// Opens what is no file for writing; a named pipe, once somebody reads it.
+fn open_other(path: &Path) -> io::Result<File> {
+    let began = Instant::now();
+    let nobody_reads = nix::errno::Errno::ENXIO as i32;
+    loop {
+        let opened = File::options()
+            .write(true)
+            .custom_flags(OFlag::O_NONBLOCK.bits())
+            .open(path);
+        match opened {
+            Ok(file) => {
+                // Who reads slowly is waited for.
+                fcntl(&file, FcntlArg::F_SETFL(OFlag::empty()))?;
+                return Ok(file);
+            }
+            Err(error) if error.raw_os_error() != Some(nobody_reads) => return Err(error),
+            Err(_) if began.elapsed() > FOR_A_READER => {
+                return Err(io::Error::other("nobody reads from this pipe"));
+            }
+            Err(_) => std::thread::sleep(Duration::from_millis(20)),
+        }
+    }
 }
 
 /// The file that a path means: a link stays, and what it leads to is replaced.
@@ -66,6 +97,21 @@ mod tests {
     use std::os::unix::fs::{PermissionsExt as _, symlink};
 
     use super::*;
+
+    #[test]
+    fn a_named_pipe_waits_for_its_reader() {
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join("pipe");
+        nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
+        let text = "more than a pipe holds ".repeat(10_000);
+        std::thread::scope(|scope| {
+            let reader = scope.spawn(|| fs::read_to_string(&pipe).unwrap());
+            replace(&pipe, |mut file| file.write_all(text.as_bytes())).unwrap();
+            assert_eq!(reader.join().unwrap(), text);
+        });
+        let error = replace(&pipe, |_| Ok(())).unwrap_err();
+        assert_eq!(error.to_string(), "nobody reads from this pipe");
+    }
 
     #[test]
     fn a_file_is_replaced_whole_or_not_at_all() {

@@ -9,6 +9,7 @@ use hitm_analysis::{Options, ThreadsBy};
 use hitm_model::{Caveat, Pid, Report, RunMode};
 use hitm_report::TableOptions;
 
+use super::found::{self, To};
 use super::progress::ProgressLine;
 use crate::cli::{ShowArgs, ThreadsByChoice};
 use crate::exit_codes::Exit;
@@ -163,12 +164,9 @@ pub(super) fn show(
         shown => shown?,
     }
     if let Some(path) = args.json_file() {
-        let file = File::create(path).with_context(|| cannot_create(path))?;
-        let mut out = BufWriter::new(file);
-        hitm_report::json(report, &mut out)
-            .map_err(anyhow::Error::from)
-            .and_then(|()| Ok(out.flush()?))
-            .with_context(|| format!("cannot write the report {}", path.display()))?;
+        found::document(To::File(path), "--json", |out| {
+            hitm_report::json(report, out)
+        })?;
     }
     if hitm_report::gate(report, args.fail_on) {
         return Ok(Exit::Gate);

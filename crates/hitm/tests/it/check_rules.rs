@@ -141,6 +141,26 @@ fn threads_that_are_waited_for_before_others_start_do_not_share() {
     }
 }
 
+/// Whichever way a thread comes to its slot; but for what it stores once, at its end.
+#[test]
+fn slots_of_threads_are_named() {
+    for how in ["-DHOW=0", "-DHOW=1", "-DHOW=2", "-DHOW=3"] {
+        for level in ["-O0", "-O1", "-O2", "-O3"] {
+            let built = |flags: &[&str]| named(Language::C, "handed/slots.c", flags);
+            let (Some(faulty), Some(repaired)) =
+                (built(&[how, level]), built(&[how, level, "-DFIXED"]))
+            else {
+                skip!("gcc is not installed");
+            };
+            let expected = how != "-DHOW=3";
+            let is_named =
+                matches!(faulty.as_slice(), [one] if one.starts_with("slots elements-share-line"));
+            assert_eq!(is_named, expected, "{how} {level}: {faulty:?}");
+            assert!(repaired.is_empty(), "{how} {level}: {repaired:?}");
+        }
+    }
+}
+
 /// Of a queue whose parts are changed by several threads, one row, and no finding.
 #[test]
 fn the_parts_of_a_queue_are_not_told_apart() {

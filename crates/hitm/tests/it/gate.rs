@@ -147,6 +147,24 @@ fn only_what_is_not_in_the_baseline_fails() {
     );
 }
 
+/// What is allowed and not found any more does not fail, and is told.
+#[test]
+fn what_is_allowed_in_vain_is_told() {
+    let Some(session) = session("high") else {
+        return;
+    };
+    fs::write(
+        session.path("hitm.toml"),
+        "[[allow]]\nsymbols = ['requests', 'gone']\nreason = 'old'\n\n[[allow]]\nsymbols = ['requests', 'replies']\nreason = 'new'\n",
+    )
+    .unwrap();
+    let told = "hitm: hitm.toml:1: nothing is allowed by this [[allow]] (old)";
+    check(&session, &["--fail-on", "medium"], 0, &[told]);
+    check(&session, &["--json"], 0, &[told]);
+    let said = session.hitm(["check", "app"]);
+    assert!(!said.stderr.contains("(new)"), "{}", said.stderr);
+}
+
 #[test]
 fn every_format_says_which_policy_was_used() {
     let Some(session) = session("high") else {

@@ -208,6 +208,50 @@ fn an_interruption_keeps_what_was_measured_and_leaves_nothing_behind() {
     }
 }
 
+/// Of the first runs there is a value; then one hangs, and hitm cannot say any more what it knows.
+#[test]
+fn killed_it_leaves_what_was_measured_and_no_process() {
+    let session = Session::new();
+    let script = "n=$(cat n 2>/dev/null || echo 0); echo $((n+1)) > n; echo value: 10{n}; \
+                  [ $n -lt 5 ] || { echo $$ > hanging.new; mv hanging.new hanging; sleep 600; }";
+    let mut child = Command::new(env!("CARGO_BIN_EXE_hitm"))
+        .current_dir(session.path("."))
+        .args(["scale", "--points", "1,2", "--repeats", "1000"])
+        .args(["--metric", "value: ([0-9]+)", "--better", "higher"])
+        .args(["--json=out.json", "--", "sh", "-c", script])
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let until = |what: &str, is_so: &dyn Fn() -> bool| {
+        for _ in 0..1200 {
+            if is_so() {
+                return;
+            }
+            thread::sleep(Duration::from_millis(50));
+        }
+        panic!("not within a minute: {what}");
+    };
+    until("a run hangs, others are kept", &|| {
+        session.path("hanging").exists() && session.path("out.json").exists()
+    });
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let pid = fs::read_to_string(session.path("hanging")).unwrap();
+    until("the run is ended", &|| {
+        !PathBuf::from(format!("/proc/{}", pid.trim())).exists()
+    });
+    let out = session.json("out.json");
+    assert_eq!(out["ended"], "running");
+    let points = out["points"].as_array().unwrap();
+    let runs = points
+        .iter()
+        .flat_map(|point| point["runs"].as_array().unwrap());
+    assert!(runs.clone().count() > 0, "{out:#}");
+    for run in runs {
+        assert!([101.0, 102.0].contains(&run["value"].as_f64().unwrap()));
+    }
+}
+
 /// Story 2, as far as this machine lets two threads run side by side.
 #[test]
 fn the_packed_collector_scales_negatively_and_the_padded_one_does_not() {

@@ -378,3 +378,36 @@ fn nothing_is_left_when_hitm_is_ended() {
         until("the directory is gone", || is_empty(&session));
     }
 }
+
+/// Of the first runs there is a value; then one hangs, and hitm cannot say any more what it knows.
+#[test]
+fn killed_it_leaves_what_was_measured() {
+    if !can_build() {
+        skip!("no make, or no gcc");
+    }
+    let session = Session::new();
+    let folder = project(&session);
+    let script = "n=$(cat n 2>/dev/null || echo 0); echo $((n+1)) > n; echo value: 10$n; [ $n -lt 6 ] || sleep 600\n";
+    fs::write(folder.join("count.sh"), script).unwrap();
+    let json = format!("--json={}", session.path("out.json").display());
+    let mut command = session.command();
+    command
+        .current_dir(&folder)
+        .env("TMPDIR", temporary(&session))
+        .args(["shake", "--build", "make", "--run", "sh count.sh"])
+        .args(["--program", "prog", "--metric", "value: ([0-9]+)"])
+        .arg(json)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    let running = Running {
+        child: command.spawn().unwrap(),
+    };
+    until("runs are kept", || session.path("out.json").exists());
+    until("a run hangs", || marked(&session) == 2);
+    running.signal(Signal::SIGKILL);
+    until("all processes are gone", || marked(&session) == 0);
+    until("the directory is gone", || is_empty(&session));
+    let document = session.json("out.json");
+    assert_eq!(document["ended"], "running", "{document:#}");
+    assert_eq!(document["verdict"], "undecided", "{document:#}");
+}

@@ -257,6 +257,8 @@ struct Evidence {
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 enum Ended {
+    /// It has not: what was measured so far.
+    Running,
     /// All rounds were run.
     AllRun,
     /// The time was over.
@@ -353,6 +355,7 @@ fn verdict(verdict: &experiment::Verdict) -> Verdict {
 
 fn ended(ended: experiment::Ended) -> Ended {
     match ended {
+        experiment::Ended::Running => Ended::Running,
         experiment::Ended::AllRun => Ended::AllRun,
         experiment::Ended::Budget => Ended::Budget,
         experiment::Ended::Disturbed => Ended::Disturbed,

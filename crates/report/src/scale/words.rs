@@ -172,6 +172,7 @@ fn ended(scaled: &Scaled) -> Option<String> {
         Ended::Disturbed => "others used the processors in too many runs, which do not count (try again on an idle machine; \
                              how many may be repeated: --repeats N)"
             .to_owned(),
+        Ended::Running => "it has not ended: this is what was measured so far".to_owned(),
         Ended::Interrupted => "interrupted: this is what was measured so far".to_owned(),
         Ended::NothingToCompare => "there is nothing left to compare with".to_owned(),
     })

@@ -119,6 +119,7 @@ fn stopped(ended: &Ended<String>) -> Option<String> {
         Ended::Disturbed => {
             "Other programs took the processors too often (try again on an idle machine)".into()
         }
+        Ended::Running => "It has not ended: what was measured so far".into(),
         Ended::Interrupted => "Interrupted: what was measured so far".into(),
         Ended::Failed(why) => format!("The base failed: {why}"),
     })

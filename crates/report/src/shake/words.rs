@@ -85,6 +85,7 @@ pub(super) fn failure(shaken: &Shaken, variant: &Variant) -> Option<String> {
 /// Why no more was run, as a word of the document.
 pub(super) fn ended(ended: &Ended<String>) -> &'static str {
     match ended {
+        Ended::Running => "running",
         Ended::AllRun => "all-run",
         Ended::Budget => "budget",
         Ended::Disturbed => "disturbed",

@@ -1,5 +1,6 @@
 //! `hitm.toml`: what a project asks of its layout.
 
+mod mistakes;
 mod rules;
 
 use hitm_binary::debug::DebugInfo;
@@ -134,6 +135,9 @@ impl Policy {
             no_name_twice("separate", &it.separate)
                 .map_err(|what| invalid(ty.span().start, &what))?;
         }
+        if let Some((at, other, what)) = mistakes::contradiction(&file) {
+            return Err(invalid(at, &format!("{what} by line {}", line_of(other))));
+        }
         Ok(Self {
             path: path.to_owned(),
             file,
@@ -156,16 +160,23 @@ impl Policy {
     /// is another finding.
     pub fn allow(&self, findings: &mut [StaticFinding]) {
         for finding in findings {
-            let allow = self.file.allow.iter().map(Spanned::get_ref).find(|allow| {
-                allow.names_all_of(finding)
-                    && allow
-                        .fingerprint
-                        .as_ref()
-                        .is_none_or(|it| it.eq_ignore_ascii_case(&finding.fingerprint))
-                    && allow.rule.is_none_or(|rule| rule == finding.rule)
-            });
+            let allows = self.file.allow.iter().map(Spanned::get_ref);
+            let allow = allows.into_iter().find(|allow| allow.allows(finding));
             finding.allowed = allow.map(|allow| allow.reason.clone());
         }
+    }
+
+    /// What is allowed and is in none of the findings any more: line and reason.
+    #[must_use]
+    pub fn stale<'f>(
+        &self,
+        findings: impl Iterator<Item = &'f StaticFinding> + Clone,
+    ) -> Vec<(u32, &str)> {
+        let allows = self.file.allow.iter();
+        allows
+            .filter(|allow| !findings.clone().any(|it| allow.get_ref().allows(it)))
+            .map(|allow| (self.line_of(allow), allow.get_ref().reason.as_str()))
+            .collect()
     }
 
     /// What a binary does that the policy forbids.
@@ -230,6 +241,15 @@ fn violation(table: &'static str, policy_line: u32, breach: Breach) -> Violation
 }
 
 impl Allow {
+    fn allows(&self, finding: &StaticFinding) -> bool {
+        self.names_all_of(finding)
+            && self
+                .fingerprint
+                .as_ref()
+                .is_none_or(|it| it.eq_ignore_ascii_case(&finding.fingerprint))
+            && self.rule.is_none_or(|rule| rule == finding.rule)
+    }
+
     fn names_all_of(&self, finding: &StaticFinding) -> bool {
         let parties = &finding.parties;
         let named = |symbol: &String| parties.iter().any(|party| is_named(&party.name, symbol));
@@ -244,6 +264,7 @@ impl Allow {
 /// Whether a party is, or is a part of, the object of a name, with or without the path before it.
 fn is_named(party: &str, symbol: &str) -> bool {
     let party = party.trim_start_matches("guard of ");
+    let symbol = symbol.trim_start_matches("guard of ");
     let begins = party.match_indices("::").map(|(at, _)| at + 2);
     begins.chain([0]).any(|at| {
         let rest = party[at..].strip_prefix(symbol);

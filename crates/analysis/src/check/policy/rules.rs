@@ -7,6 +7,9 @@ use hitm_model::{SourceLine, Svma, SvmaRange};
 use super::TypeRule;
 use crate::check::fix::list;
 use crate::check::gather::Symbols;
+use crate::named::split_path;
+
+const GUARD: &str = "guard of ";
 
 /// How a rule is broken.
 pub(super) struct Breach {
@@ -26,25 +29,94 @@ pub(super) struct Layout<'a, 'd, 'i> {
     pub(super) symbols: &'a Symbols<'a, 'd>,
 }
 
-/// An object by name.
+/// An object by name, or a part of one.
 struct Object {
     name: String,
     range: SvmaRange,
     declared: Option<SourceLine>,
+    /// Of a part: where the object begins.
+    part_of: Option<Svma>,
 }
 
 impl Object {
     fn is_guard(&self) -> bool {
-        self.name.starts_with("guard of ")
+        self.name.starts_with(GUARD)
     }
 }
 
 impl Layout<'_, '_, '_> {
-    /// The objects of a name: the variable, and the guard of a function's static.
-    fn objects(&self, wanted: &str) -> Vec<Object> {
-        let symbols = self.image.data_symbols_named(wanted);
-        let symbols = symbols.into_iter();
-        symbols.map(|symbol| self.object(symbol)).collect()
+    /// What a name means, as hitm writes it: a variable, with the guard of a function's static (`guard of …` is that
+    /// alone), or a part of one, `stats.hits`, `clients[2].flags`. Nothing is an error of the policy, as a breach.
+    fn objects(&self, wanted: &str) -> Result<Vec<Object>, Breach> {
+        let (name, only_guards) = match wanted.strip_prefix(GUARD) {
+            Some(name) => (name, true),
+            None => (wanted, false),
+        };
+        let whole = self.objects_called(name, only_guards);
+        if !whole.is_empty() {
+            return Ok(whole);
+        }
+        let (base, path) = split_path(name);
+        if path.is_empty() {
+            return Err(self.missing(wanted, base));
+        }
+        let mut bases = self.objects_called(base, only_guards);
+        bases.retain(|object| !object.is_guard());
+        if bases.is_empty() {
+            return Err(self.missing(wanted, base));
+        }
+        let parts: Vec<Object> = bases
+            .iter()
+            .filter_map(|object| self.part(object, path))
+            .collect();
+        if parts.is_empty() {
+            return Err(Breach {
+                what: format!(
+                    "there is no {} in {}: the policy cannot be checked for it",
+                    path.trim_start_matches('.'),
+                    bases[0].name
+                ),
+                names: vec![wanted.to_owned(), "missing".to_owned()],
+                declared: bases[0].declared.clone(),
+            });
+        }
+        Ok(parts)
+    }
+
+    fn objects_called(&self, name: &str, only_guards: bool) -> Vec<Object> {
+        let symbols = self.image.data_symbols_named(name);
+        let objects = symbols.into_iter().map(|symbol| self.object(symbol));
+        objects
+            .filter(|object| object.is_guard() || !only_guards)
+            .collect()
+    }
+
+    fn part(&self, object: &Object, path: &str) -> Option<Object> {
+        let global = self.debug.global_at(object.range.start)?;
+        let place = self.debug.place_of(global.ty?, path)?;
+        let start = object.range.start.wrapping_add(place.offset);
+        Some(Object {
+            name: format!("{}{path}", object.name),
+            range: SvmaRange::new(start, start.wrapping_add(place.size.unwrap_or(1).max(1))),
+            declared: object.declared.clone(),
+            part_of: Some(object.range.start),
+        })
+    }
+
+    fn missing(&self, wanted: &str, base: &str) -> Breach {
+        let what = match self.debug.type_named(base) {
+            Some(_) => format!(
+                "{base} is a type and no variable: ask for the lines of its members with [[type]], `name` and `separate`"
+            ),
+            None => format!(
+                "there is no variable {wanted} in the binary: the policy cannot be checked for it"
+            ),
+        };
+        Breach {
+            what,
+            names: vec![wanted.to_owned(), "missing".to_owned()],
+            declared: None,
+        }
     }
 
     fn object(&self, range: SvmaRange) -> Object {
@@ -52,18 +124,57 @@ impl Layout<'_, '_, '_> {
             .debug
             .global_at(range.start)
             .filter(|global| global.origin != Origin::Section && global.svma == range.start);
-        match global {
-            Some(global) => Object {
-                name: global.name,
-                range,
-                declared: global.declared,
-            },
-            None => Object {
-                name: format!("data at {}", range.start),
-                range,
-                declared: None,
-            },
+        let (name, declared) = match global {
+            Some(global) => (global.name, global.declared),
+            None => (format!("data at {}", range.start), None),
+        };
+        Object {
+            name,
+            range,
+            declared,
+            part_of: None,
         }
+    }
+
+    /// The members beside one on its lines, of the same variable.
+    fn members_beside(&self, part: &Object, whole: SvmaRange) -> Vec<Object> {
+        let global = part.part_of.and_then(|start| self.debug.global_at(start));
+        let Some((global, ty)) = global.and_then(|global| Some((global.clone(), global.ty?)))
+        else {
+            return Vec::new();
+        };
+        let end = global.svma.wrapping_add(global.size);
+        let mut found: Vec<Object> = Vec::new();
+        let mut at = whole.start.max(global.svma);
+        while at < whole.end.min(end) {
+            let offset = at.offset_from(global.svma).unwrap_or(0);
+            let path = self.debug.field_path(ty, offset, 1);
+            let start = global.svma.wrapping_add(path.leaf_offset);
+            let leaf = SvmaRange::new(start, start.wrapping_add(path.leaf_size));
+            let is_padding = !leaf.contains(at)
+                || (leaf.start <= part.range.start && part.range.end <= leaf.end);
+            if part.range.contains(at) || is_padding {
+                at = at.wrapping_add(1);
+                continue;
+            }
+            let name = format!("{}{}", global.name, path.path);
+            // Of an array it is the array that is there, not each of its elements.
+            let array = name.rsplit_once('[').filter(|_| name.ends_with(']'));
+            let name = match array {
+                Some((array, _)) if !part.name.starts_with(&format!("{array}[")) => array,
+                _ => &name,
+            };
+            if found.last().is_none_or(|last| last.name != name) {
+                found.push(Object {
+                    name: name.to_owned(),
+                    range: leaf,
+                    declared: global.declared.clone(),
+                    part_of: part.part_of,
+                });
+            }
+            at = leaf.end;
+        }
+        found
     }
 
     fn lines(&self, range: SvmaRange) -> (u64, u64) {
@@ -72,10 +183,10 @@ impl Layout<'_, '_, '_> {
     }
 
     pub(super) fn isolate(&self, name: &str) -> Vec<Breach> {
-        let objects = self.objects(name);
-        if objects.is_empty() {
-            return vec![missing(name)];
-        }
+        let objects = match self.objects(name) {
+            Ok(objects) => objects,
+            Err(missing) => return vec![missing],
+        };
         let mut found = Vec::new();
         for object in objects {
             let (from, to) = self.lines(object.range);
@@ -86,9 +197,13 @@ impl Layout<'_, '_, '_> {
             let mut neighbours: Vec<Object> = self
                 .symbols
                 .within(whole)
-                .filter(|other| other.start != object.range.start && other.end > other.start)
+                .filter(|other| {
+                    let own = object.part_of.unwrap_or(object.range.start);
+                    other.start != own && other.end > other.start
+                })
                 .map(|other| self.object(other))
                 .collect();
+            neighbours.extend(self.members_beside(&object, whole));
             neighbours.sort_by_key(|other| other.range.start);
             if neighbours.is_empty() {
                 continue;
@@ -111,13 +226,14 @@ impl Layout<'_, '_, '_> {
     }
 
     pub(super) fn apart(&self, names: &[String]) -> Vec<Breach> {
-        let objects: Vec<Vec<Object>> = names.iter().map(|name| self.objects(name)).collect();
-        let mut found: Vec<Breach> = names
-            .iter()
-            .zip(&objects)
-            .filter(|(_, objects)| objects.is_empty())
-            .map(|(name, _)| missing(name))
-            .collect();
+        let mut found: Vec<Breach> = Vec::new();
+        let mut objects: Vec<Vec<Object>> = Vec::new();
+        for name in names {
+            match self.objects(name) {
+                Ok(of_name) => objects.push(of_name),
+                Err(missing) => found.push(missing),
+            }
+        }
         for (at, of_one) in objects.iter().enumerate() {
             for of_other in &objects[at + 1..] {
                 for a in of_one {
@@ -149,10 +265,16 @@ impl Layout<'_, '_, '_> {
     pub(super) fn together(&self, names: &[String]) -> Vec<Breach> {
         let mut objects: Vec<Vec<Object>> = Vec::new();
         for name in names {
-            let mut of_name = self.objects(name);
-            of_name.retain(|object| !object.is_guard());
+            let mut of_name = match self.objects(name) {
+                Ok(of_name) => of_name,
+                Err(missing) => return vec![missing],
+            };
+            // Who names a guard means it.
+            if !name.starts_with(GUARD) {
+                of_name.retain(|object| !object.is_guard());
+            }
             if of_name.is_empty() {
-                return vec![missing(name)];
+                return vec![self.missing(name, name)];
             }
             objects.push(of_name);
         }
@@ -254,14 +376,4 @@ impl Member<'_> {
 
 fn is_or_are(names: &[String]) -> &'static str {
     if names.len() == 1 { "is" } else { "are" }
-}
-
-fn missing(name: &str) -> Breach {
-    Breach {
-        what: format!(
-            "there is no variable {name} in the binary: the policy cannot be checked for it"
-        ),
-        names: vec![name.to_owned(), "missing".to_owned()],
-        declared: None,
-    }
 }

@@ -29,6 +29,7 @@ mod memory;
 mod run;
 mod starts;
 mod state;
+mod stores;
 mod tops;
 mod touches;
 mod vectors;

@@ -328,6 +328,7 @@ impl Run<'_, '_> {
             && !self.vectors(instruction, info)
         {
             semantics::execute(self, instruction, info);
+            self.number_drawn(instruction);
             for written in state::written_vectors(info) {
                 let unknown = || Values::from(Value::something(Lineage::OTHER));
                 self.state.set_vector(written, [unknown(), unknown()]);
@@ -335,6 +336,19 @@ impl Run<'_, '_> {
         }
         if state::sets_flags(instruction) {
             self.state.forget_comparison();
+        }
+    }
+
+    /// A thread that counts up, once, what all count up draws a number of its own.
+    fn number_drawn(&mut self, instruction: &Instruction) {
+        if instruction.mnemonic() == Mnemonic::Xadd
+            && instruction.has_lock_prefix()
+            && self.errand.many
+            && !self.hot
+            && let Some(register) = number(instruction.op1_register())
+        {
+            let drawn = Value::something(Lineage::THREAD);
+            self.state.set(register, drawn.into());
         }
     }
 
@@ -417,77 +431,6 @@ impl Run<'_, '_> {
                 self.store(instruction, &address, size);
             }
         }
-    }
-
-    fn store(&mut self, instruction: &Instruction, address: &Values, size: usize) {
-        self.changes(address, size);
-        let sure = address.all().len() == 1;
-        let stored = self.stored(instruction, size);
-        if let (Some([value]), [at]) = (stored.as_ref().map(Values::all), address.all())
-            && let Some(pointer) = self.in_frame(*at)
-        {
-            self.log.hint(Svma(instruction.ip()), pointer, *value);
-        }
-        let pair = self.state.stored_vector(instruction, size);
-        for value in address.all() {
-            let Some(space) = Space::of(*value) else {
-                continue;
-            };
-            let memory = &mut self.state.memory;
-            match &pair {
-                Some(pair) => {
-                    for (half, values) in pair.iter().enumerate().take(size.div_ceil(8)) {
-                        let at = value.plus_number(8 * half as i64);
-                        memory.store(space, at, 8, Some(values.clone()), sure);
-                    }
-                    if size > 16 {
-                        let rest = value.plus_number(16);
-                        memory.store(space, rest, size - 16, None, sure);
-                    }
-                }
-                None => memory.store(space, *value, size, stored.clone(), sure),
-            }
-        }
-    }
-
-    /// A word of the frame of the function that is being run: where code without optimisation keeps variables.
-    fn in_frame(&self, at: Value) -> Option<Pointing> {
-        let below = |top: &Values, by: i64| match top.all() {
-            [top] if top.origin == at.origin && top.stride == 0 && at.stride == 0 => {
-                Some(at.offset.wrapping_sub(top.offset.wrapping_add(by)))
-            }
-            _ => None,
-        };
-        // The canonical frame address is behind the return address.
-        let cfa = below(&self.frames.last()?.top, 8)?;
-        let fp = below(self.state.get(RBP), 0);
-        Some(Pointing::Frame { cfa, fp })
-    }
-
-    /// What an instruction stores, if it copies it.
-    fn stored(&self, instruction: &Instruction, size: usize) -> Option<Values> {
-        if instruction.mnemonic() != Mnemonic::Mov {
-            return None;
-        }
-        if instruction.op1_kind() == OpKind::Register {
-            let name = instruction.op1_register();
-            let values = self
-                .state
-                .get(number(name).filter(|_| name.size() == size)?);
-            return match size {
-                8 => Some(values.clone()),
-                4 => Some(values.map(|value| semantics::low_half(self, value))),
-                _ => None,
-            };
-        }
-        let immediate = instruction.try_immediate(1).ok()?.cast_signed();
-        let mask = match size {
-            1 => 0xff,
-            2 => 0xffff,
-            4 => 0xffff_ffff,
-            _ => -1,
-        };
-        Some(self.world.number(immediate & mask).into())
     }
 }
 

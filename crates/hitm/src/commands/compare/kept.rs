@@ -1,38 +1,25 @@
-//! What was measured so far, in the JSON file, while it is being measured: it is there even if hitm is killed.
-
-use std::path::Path;
-use std::time::{Duration, Instant};
+//! The comparison so far, kept while it goes on.
 
 use hitm_experiment::{
     ComparedRow, Comparison, Ended, LogRatio, Observer, Pair, Plan, Purpose, Row,
 };
 use hitm_report::comparison_json;
 
-use super::super::found::{self, To};
 use super::progress::PairsLine;
-use crate::output;
-
-/// Writing takes milliseconds; short runs are not to wait for it each time.
-const EVERY: Duration = Duration::from_secs(1);
+use crate::commands::found::To;
+use crate::commands::kept::Kept as File;
 
 /// The comparison so far, and the file that it is kept in.
 pub(super) struct Kept<'a> {
-    file: Option<&'a Path>,
+    file: File<'a>,
     comparison: Comparison,
-    written: Option<Instant>,
 }
 
 impl<'a> Kept<'a> {
-    /// Keeps nothing if JSON goes to stdout, or nowhere.
     pub(super) fn new(to: Option<To<'a>>, comparison: Comparison) -> Self {
-        let file = match to {
-            Some(To::File(path)) => Some(path),
-            Some(To::Stdout) | None => None,
-        };
         Self {
-            file,
+            file: File::new(to),
             comparison,
-            written: None,
         }
     }
 
@@ -48,23 +35,10 @@ impl<'a> Kept<'a> {
 
     /// A row is under way.
     fn under_way(&mut self, row: ComparedRow) {
-        let due = self.written.is_none_or(|at| at.elapsed() >= EVERY);
-        let Some(file) = self.file.filter(|_| due) else {
-            return;
-        };
-        self.written = Some(Instant::now());
         self.comparison.rows.push(row);
-        let written = found::document(To::File(file), "--json", |out| {
-            comparison_json(&self.comparison, out)
-        });
+        let comparison = &self.comparison;
+        self.file.keep(|out| comparison_json(comparison, out));
         self.comparison.rows.pop();
-        if let Err(error) = written {
-            output::say(&format!(
-                "hitm: what was measured so far is not kept, should hitm be killed: {error:#}"
-            ));
-            // Said once; at the end it is tried again.
-            self.file = None;
-        }
     }
 }
 

@@ -13,16 +13,19 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use hitm_collect::trial::{adopt_orphans, end_if_killed};
-use hitm_experiment::scale::{Ended, Evidence, MetricName, Scaled, Verdict, judge, measure};
+use hitm_experiment::scale::{
+    Ended, Evidence, MetricName, Rounds, Scaled, Verdict, judge, measure,
+};
 use hitm_report::{PageOptions, scale_json, scale_svg, scale_table};
 
-use self::progress::Line;
+use self::progress::{Line, Watching};
 use self::request::Request;
 use self::runs::Runs;
 use super::compare::facts::machine;
 use super::evidence::evidence;
 use super::found::{self, To};
 use super::interrupt;
+use super::kept::Kept;
 use crate::cli::{ScaleArgs, ScaleFailOn};
 use crate::exit_codes::Exit;
 use crate::output;
@@ -41,22 +44,45 @@ pub(crate) fn scale(args: &ScaleArgs) -> anyhow::Result<Exit> {
 fn experiment(request: &Request, args: &ScaleArgs, stop: &AtomicBool) -> Scaled {
     let mut line = Line::new(&request.plan);
     let mut runs = Runs::new(&request.command, &request.metric, args.timeout, stop);
-    let rounds = measure(request.plan.clone(), &mut runs, &mut line);
-    let judgement = judge(&rounds, request.meaning, request.floor);
-    let mut scaled = Scaled {
-        command: request.command.shown(),
-        variables: request.command.shown_variables(),
-        metric: MetricName::from(&request.metric),
+    let subject = Subject {
+        request,
         machine: machine(),
-        rounds,
-        judgement,
-        evidence: None,
     };
+    let mut watching = Watching {
+        line: &mut line,
+        kept: Kept::new(To::of(args.json.json.as_ref())),
+        subject: &subject,
+    };
+    let rounds = measure(request.plan.clone(), &mut runs, &mut watching);
+    let mut scaled = subject.scaled(rounds);
     if !args.no_evidence && !stop.load(Ordering::Relaxed) {
         scaled.evidence = looked_at(&scaled, request, args, &line, stop);
     }
     line.bar.clear();
     scaled
+}
+
+/// What is measured, and where.
+struct Subject<'a> {
+    request: &'a Request,
+    machine: String,
+}
+
+impl Subject<'_> {
+    /// What rounds say of it.
+    fn scaled(&self, rounds: Rounds<String>) -> Scaled {
+        let request = self.request;
+        let judgement = judge(&rounds, request.meaning, request.floor);
+        Scaled {
+            command: request.command.shown(),
+            variables: request.command.shown_variables(),
+            metric: MetricName::from(&request.metric),
+            machine: self.machine.clone(),
+            rounds,
+            judgement,
+            evidence: None,
+        }
+    }
 }
 
 /// One more run of the slowest point, recorded.
@@ -100,7 +126,7 @@ fn exit(scaled: &Scaled, fail_on: ScaleFailOn) -> Exit {
     let gate = fail_on == ScaleFailOn::Negative;
     match (&scaled.judgement.verdict, scaled.rounds.ended) {
         (Verdict::Negative { .. }, _) if gate => Exit::Gate,
-        (_, Ended::Interrupted | Ended::NothingToCompare) => Exit::Error,
+        (_, Ended::Running | Ended::Interrupted | Ended::NothingToCompare) => Exit::Error,
         _ if failed => Exit::Error,
         (_, Ended::Disturbed) => Exit::Refused,
         // Nothing to judge by: a gate fails closed.

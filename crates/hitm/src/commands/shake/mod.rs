@@ -44,12 +44,13 @@ pub(crate) use self::linker::link;
 use self::builds::{Base, Builder, Built};
 use self::moved::Signature;
 use self::place::Place;
-use self::progress::Line;
+use self::progress::{Line, Watching};
 use self::request::Request;
 use self::runs::{Runnable, Runs};
 use self::tree::Tree;
 use super::found::{self, To};
 use super::interrupt;
+use super::kept::Kept;
 use crate::cli::{ShakeArgs, ShakeFailOn};
 use crate::commands::compare::facts::machine;
 use crate::exit_codes::Exit;
@@ -218,8 +219,15 @@ impl Session<'_> {
             stop: self.stop,
             began: Instant::now(),
         };
-        let rounds = measure(plan, &mut runs, line);
-        let judgement = judge(&rounds, self.request.better, self.request.floor);
+        let judged = |rounds: &_| judge(rounds, self.request.better, self.request.floor);
+        let mut watching = Watching {
+            line,
+            kept: Kept::new(To::of(self.args.json.json.as_ref())),
+            shaken,
+            judge: &judged,
+        };
+        let rounds = measure(plan, &mut runs, &mut watching);
+        let judgement = judged(&rounds);
         if judgement.verdict == Verdict::Matters {
             line.bar.says("comparing the fast and the slow builds");
             let builds = from_best_to_worst(shaken, &judgement, &runs);
@@ -376,7 +384,7 @@ fn exit(shaken: &Shaken, fail_on: ShakeFailOn) -> Exit {
     let verdict = shaken.judgement.as_ref().map(|judgement| judgement.verdict);
     let ended = shaken.rounds.as_ref().map(|rounds| &rounds.ended);
     match (verdict, ended) {
-        (_, Some(Ended::Failed(_) | Ended::Interrupted)) => Exit::Error,
+        (_, Some(Ended::Running | Ended::Failed(_) | Ended::Interrupted)) => Exit::Error,
         (Some(Verdict::Matters), _) if fail_on == ShakeFailOn::Layout => Exit::Gate,
         (_, Some(Ended::Disturbed)) => Exit::Refused,
         // Nothing to judge by: a gate fails closed.
