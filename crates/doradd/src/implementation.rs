@@ -61,6 +61,9 @@
 //! a transaction is in one list at a time, needs one link, and counts nothing down. Waiting is for earlier ones only, and
 //! has no circles.
 //!
+//! A worker that has itself run all that can be in flight before a transaction need not look (`streak`), nor fetch the line
+//! that the predecessors are on: so it is with one worker, always.
+//!
 //! Of readers that come one after the other, the next writer must wait for all. They are a chain through their records; as
 //! many as there is room for are written down one by one, of more the worker follows the chain.
 //!
@@ -115,6 +118,7 @@
 //! | `bell.sleepers`, `when`'s `over` | who falls asleep; at the end | seldom: polled, so they stand alone |
 //! | `progress.spawned` | the joining thread | per transaction |
 //! | `progress.signals` | who poisons first; at the end | twice: workers read it per transaction, and poll it while they have none, so it stands alone |
+//! | `executor.awaited` | the dispatcher while it waits for room | per 32 transactions: what stands beside it workers read |
 //! | a stage's cursor | that stage | per batch |
 //! | tails, chains of readers | the joining thread | per row named; workers read only chains that are too long |
 //! | a transaction's record | the stages, its worker, and who joins or leaves its list | the hand-over itself |

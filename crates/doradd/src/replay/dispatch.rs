@@ -11,9 +11,9 @@ use std::time::{Duration, Instant};
 use crate::crew::Crew;
 use crate::replay::access::Access;
 use crate::replay::app::{App, Log, Next, Sequence};
-use crate::replay::execute::Executor;
+use crate::replay::execute::{Executor, Worker};
 use crate::replay::outcome::ReplayError;
-use crate::replay::pace::Pace;
+
 use crate::replay::run::HELPER;
 use crate::replay::spawn::Planner;
 use crate::replay::window::Window;
@@ -167,7 +167,7 @@ pub(crate) fn fused<'a, A: App>(
     // SAFETY: the only one.
     let mut spawner = unsafe { Spawner::new(executor, crew) };
     let mut pause = Pause::default();
-    let mut pace = Pace::new(HELPER);
+    let mut worker = Worker::new(HELPER);
     let step = room_step(window);
     let mut room_until = 0;
     let mut feeds_until = 0;
@@ -233,7 +233,7 @@ pub(crate) fn fused<'a, A: App>(
         if nothing_done && (full || dry) {
             // The model checkers' schedules must not depend on a clock.
             let began = (dry && !cfg!(any(loom, shuttle))).then(Instant::now);
-            if crew.step_own(executor, &mut pace, crew.helper()) {
+            if crew.step_own(executor, &mut worker, crew.helper()) {
                 if began.is_some_and(|began| began.elapsed() > LONG) {
                     feeds_until = spawner.spawned + FEEDS;
                 }

@@ -5,13 +5,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::bell::{Bell, Patience};
 use crate::crew::{Engine, Hand};
-use crate::line::prefetch;
+use crate::line::{Line, prefetch};
 use crate::panics::{OnPanic, message};
 use crate::replay::access::Acquired;
 use crate::replay::app::{App, Ctx, Sequence};
 use crate::replay::outcome::Replayed;
-use crate::replay::pace::Pace;
+use crate::replay::pace::{Lookahead, Pace};
 use crate::replay::progress::Progress;
+use crate::replay::streak::Streak;
 use crate::replay::window::Window;
 use crate::sync::{AtomicU64, Mutex, Ordering, lock};
 
@@ -27,11 +28,27 @@ pub(crate) struct Executor<'a, A: App> {
     /// The dispatcher sleeps here until a record is free.
     pub(crate) room: Bell,
     /// No transaction before this one makes the room that the dispatcher waits for.
-    awaited: AtomicU64,
+    awaited: Line<AtomicU64>,
     /// How far ahead the first worker fetched rows in the end.
     chosen: AtomicU64,
     pub(crate) progress: Progress,
     faults: Mutex<Faults>,
+}
+
+/// What a worker knows.
+#[derive(Debug)]
+pub(crate) struct Worker {
+    pub(crate) pace: Pace,
+    streak: Streak,
+}
+
+impl Worker {
+    pub(crate) fn new(lookahead: Lookahead) -> Self {
+        Self {
+            pace: Pace::new(lookahead),
+            streak: Streak::default(),
+        }
+    }
 }
 
 /// Panics and what they left behind; touched only when something panics, or has.
@@ -51,7 +68,7 @@ impl<'a, A: App> Executor<'a, A> {
             seed: app.seed(),
             poisons: app.on_panic() == OnPanic::Poison,
             room: Bell::new(patience),
-            awaited: AtomicU64::new(0),
+            awaited: Line::new(AtomicU64::new(0)),
             chosen: AtomicU64::new(0),
             progress: Progress::default(),
             faults: Mutex::new(Faults::default()),
@@ -120,6 +137,7 @@ impl<'a, A: App> Executor<'a, A> {
     /// Some more, because the record that is looked at is one that a worker is about to write, and each look takes it away
     /// from there.
     pub(crate) fn wait_for_room(&self, next: u64, more: u64, stops: impl Fn() -> bool) {
+        let mut told = None;
         self.room.wait(|| {
             let missing = [next + more, next]
                 .into_iter()
@@ -128,8 +146,10 @@ impl<'a, A: App> Executor<'a, A> {
                 return true;
             };
             let awaited = missing.saturating_sub(self.window.bound());
-            // Relaxed: who reads an older one rings too often, or not until it runs out of work.
-            self.awaited.store(awaited, Ordering::Relaxed);
+            if told.replace(awaited) != Some(awaited) {
+                // Relaxed: who reads an older one rings too often, or not until it runs out of work.
+                self.awaited.store(awaited, Ordering::Relaxed);
+            }
             stops()
         });
     }
@@ -173,15 +193,18 @@ impl<'a, A: App> Executor<'a, A> {
 
 #[expect(unsafe_code, reason = "ready ids come from rings that give each once")]
 impl<A: App> Engine for Executor<'_, A> {
-    type Worker = Pace;
+    type Worker = Worker;
 
     #[inline]
-    fn run(&self, pace: &mut Pace, id: u32, hand: &mut Hand<'_>) -> bool {
-        if !self.window.admit(id) {
+    fn run(&self, worker: &mut Worker, id: u32, hand: &mut Hand<'_>) -> bool {
+        let (sequence, ..) = self.window.task(id);
+        let is_mine = worker.streak.covers(sequence, self.window.records());
+        if !is_mine && !self.window.admit(id) {
             return false;
         }
         // SAFETY: its predecessors have ended: it holds its rows, and its record is this worker's.
         let sequence = unsafe { self.body(id) };
+        worker.streak.ran(sequence);
         self.window.release(id, sequence, |id| {
             self.prefetch_rows(id);
             hand.ready(id);
@@ -190,7 +213,7 @@ impl<A: App> Engine for Executor<'_, A> {
         if self.room.maybe_sleepers() && sequence >= self.awaited.load(Ordering::Relaxed) {
             self.room.ring_all();
         }
-        pace.tick();
+        worker.pace.tick();
         true
     }
 
@@ -199,14 +222,14 @@ impl<A: App> Engine for Executor<'_, A> {
         self.progress.is_over()
     }
 
-    fn idle(&self, pace: &mut Pace) {
-        pace.pause();
+    fn idle(&self, worker: &mut Worker) {
+        worker.pace.pause();
         self.room.ring_all();
     }
 
     #[inline]
-    fn lookahead(&self, pace: &Pace) -> u64 {
-        pace.lookahead()
+    fn lookahead(&self, worker: &Worker) -> u64 {
+        worker.pace.lookahead()
     }
 
     #[inline]

@@ -16,6 +16,7 @@ pub(crate) mod run;
 pub(crate) mod serial;
 pub(crate) mod spawn;
 pub(crate) mod stages;
+mod streak;
 pub(crate) mod table;
 pub(crate) mod wait;
 pub(crate) mod window;

@@ -9,9 +9,9 @@ use crate::pin::pin;
 use crate::replay::access::Access;
 use crate::replay::app::{App, Log};
 use crate::replay::dispatch::fused;
-use crate::replay::execute::Executor;
+use crate::replay::execute::{Executor, Worker};
 use crate::replay::outcome::{ReplayError, Replayed};
-use crate::replay::pace::{Lookahead, Pace};
+use crate::replay::pace::Lookahead;
 use crate::replay::stages::{Cursor, Halt, Stop, fetch, index, spawn, take};
 use crate::replay::window::{RELEASED, Window};
 use crate::ring::Batches;
@@ -138,10 +138,10 @@ where
             let processor = config.processor(worker);
             let run = move || {
                 pin_to(processor);
-                let mut pace = Pace::new(config.lookahead);
-                crew.work(executor, &mut pace, worker);
+                let mut state = Worker::new(config.lookahead);
+                crew.work(executor, &mut state, worker);
                 if worker == 0 {
-                    executor.set_chosen(pace.chosen());
+                    executor.set_chosen(state.pace.chosen());
                 }
             };
             if let Err(error) = spawn_in(scope, format!("doradd-{worker}"), run) {
@@ -194,8 +194,8 @@ pub(crate) const HELPER: Lookahead = Lookahead::Fixed(2);
 /// Waits until all transactions in the graph have ended, and runs those that the dispatcher has kept.
 fn finish<A: App>(executor: &Executor<'_, A>, crew: &Crew) {
     let spawned = executor.progress.spawned();
-    let mut pace = Pace::new(HELPER);
-    while crew.step_own(executor, &mut pace, crew.helper()) {}
+    let mut state = Worker::new(HELPER);
+    while crew.step_own(executor, &mut state, crew.helper()) {}
     executor.wait_for(|| crew.executed() == spawned);
 }
 
