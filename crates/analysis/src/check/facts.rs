@@ -109,9 +109,10 @@ impl Held {
     /// Whether none of these and none of the others happen at once: there are such, and all hold one lock.
     #[must_use]
     pub fn excludes(&self, other: &Self) -> bool {
-        let all = |held: &Self| held.always.clone().unwrap_or_default();
-        let theirs = all(other);
-        all(self).iter().any(|mine| {
+        let (Some(mine), Some(theirs)) = (&self.always, &other.always) else {
+            return false;
+        };
+        mine.iter().any(|mine| {
             let same = theirs.iter().find(|lock| lock.address == mine.address);
             same.is_some_and(|lock| !(lock.shared && mine.shared))
         })

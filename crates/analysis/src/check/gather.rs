@@ -2,7 +2,7 @@
 
 use hitm_binary::debug::{DebugInfo, Origin, SharedWord, WordKind};
 use hitm_binary::image::{DebugLevel, Image};
-use hitm_binary::program::{BlockKind, Place, Program, RootKind, Touch};
+use hitm_binary::program::{BlockKind, HeldLock, Place, Program, RootKind, Touch};
 use hitm_model::{AccessKind, LineSize, Svma, SvmaRange};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -10,6 +10,7 @@ use super::alignment::AllocatedFacts;
 use super::blocks::{self, BlockObject, Blocks, own_name};
 use super::facts::{Facts, Held, ObjectFacts, RootFacts, Use, UseSite};
 use super::types::{PointerUse, TypeFacts, WordFacts};
+use crate::named::GUARD;
 
 /// So many instructions of one use are kept.
 const MOST_SITES: usize = 8;
@@ -222,7 +223,7 @@ impl Objects<'_, '_, '_> {
 /// Whether a name is a standard library's or the compiler's.
 fn is_of_library(name: &str) -> bool {
     let name = name
-        .trim_start_matches("guard of ")
+        .trim_start_matches(GUARD)
         .trim_start_matches(['<', '&']);
     // Those that Rust's library brings with it are known by their own names.
     let brought = [
@@ -290,13 +291,7 @@ fn uses_of(program: &Program, objects: &mut Objects<'_, '_, '_>) -> Vec<Use> {
                 uses.len() - 1
             }
         };
-        let used = &mut uses[number];
-        let held = program.locks(touch.held);
-        used.held.add(held);
-        if touch.hot {
-            used.held_hot.add(held);
-        }
-        add(used, touch);
+        add(&mut uses[number], touch, program.locks(touch.held));
     }
     uses
 }
@@ -312,7 +307,11 @@ fn site_of(touch: &Touch) -> UseSite {
     }
 }
 
-fn add(used: &mut Use, touch: &Touch) {
+fn add(used: &mut Use, touch: &Touch, held: &[HeldLock]) {
+    used.held.add(held);
+    if touch.hot {
+        used.held_hot.add(held);
+    }
     used.locks |= touch.lock || touch.exchanges;
     let site = site_of(touch);
     // Of each kind enough are kept to tell what is done, and where.

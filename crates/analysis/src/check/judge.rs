@@ -26,6 +26,7 @@ use hitm_model::{Confidence, StaticRule, Svma};
 
 use super::facts::{EitherOr, Facts, most};
 use super::fields::{self, Field, User};
+use crate::named::GUARD;
 
 /// Suspicious fields on one line.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -221,7 +222,7 @@ fn is_own_guard(facts: &Facts, f: &Field, g: &Field) -> bool {
     let name = |field: &Field| facts.objects[field.object].name.as_str();
     [(f, g), (g, f)]
         .iter()
-        .any(|(guard, variable)| name(guard).strip_prefix("guard of ") == Some(name(variable)))
+        .any(|(guard, variable)| name(guard).strip_prefix(GUARD) == Some(name(variable)))
 }
 
 /// The fields that pairs connect.

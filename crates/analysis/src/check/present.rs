@@ -19,6 +19,7 @@ use super::fix;
 use super::gather::Gathered;
 use super::judge::{NoFinding, Suspicion};
 use super::types::{PointerUse, TypeFacts, TypeHazard, TypeSuspicion};
+use crate::named::GUARD;
 
 /// So many touchers of a party are listed.
 const MOST_TOUCHERS: usize = 8;
@@ -199,7 +200,7 @@ impl<'a, 'd, 'i> Presenter<'a, 'd, 'i> {
     fn because(&self, suspicion: &Suspicion) -> String {
         let guard = suspicion.fields.iter().find_map(|field| {
             let name = &self.facts.objects[field.object].name;
-            name.strip_prefix("guard of ")
+            name.strip_prefix(GUARD)
         });
         let guard = guard.map_or_else(String::new, |of| {
             format!("; the guard is read wherever {of} is used, wherever that itself is")

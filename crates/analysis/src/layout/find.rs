@@ -7,7 +7,7 @@ use hitm_binary::image::{Image, SymbolKind};
 use hitm_model::{Focus, LineSize, Svma};
 
 use super::map::{Placed, objects_in, thread_locals};
-use crate::named::split_path;
+use crate::named::{GUARD, split_path};
 
 /// What a name means.
 #[derive(Debug)]
@@ -200,8 +200,6 @@ fn lines(address: Svma, size: u64, line_size: LineSize) -> u64 {
 
 /// A name as hitm writes it elsewhere: without blanks, and without the empty parameters that linkers' names have.
 fn plain(name: &str) -> String {
-    let name = name
-        .replace("()", "")
-        .replace("guard variable for ", "guard of ");
+    let name = name.replace("()", "").replace("guard variable for ", GUARD);
     name.split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -6,6 +6,8 @@ use hitm_model::{
     Avma, DataObject, Focus, LineMap, LineSize, MapLine, MapPart, MapSection, Svma, SvmaRange,
 };
 
+use crate::named::GUARD;
+
 /// What a map shows.
 #[derive(Clone, Copy, Debug)]
 pub struct MapOptions {
@@ -98,7 +100,7 @@ impl Placed<'_> {
     pub(crate) fn name(&self) -> String {
         let name = self.symbol.name.replace("()::", "::");
         match name.strip_prefix("guard variable for ") {
-            Some(guarded) => format!("guard of {guarded}"),
+            Some(guarded) => format!("{GUARD}{guarded}"),
             None => name,
         }
     }

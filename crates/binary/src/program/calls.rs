@@ -5,20 +5,36 @@ use super::value::Lineage;
 /// How a function starts a thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Starts {
-    /// The thread's function is this argument.
-    Routine(usize),
+    /// The thread's function is an argument.
+    Routine {
+        /// Which.
+        argument: usize,
+        /// Whether what is waited for later is left where the first argument points to.
+        handle: bool,
+    },
     /// So is it, and several threads run it.
     Parallel(usize),
-    /// An object with a virtual function is given (`std::thread` of libstdc++).
+    /// An object with a virtual function is given (`std::thread` of libstdc++), after the one that is waited for later.
+    Object,
+}
+
+/// What is given to a function that waits for a thread.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Joins {
+    /// What the start of the thread has left.
+    Handle,
+    /// An object of C++'s library that begins with it.
     Object,
 }
 
 /// Whether and how it starts a thread.
 pub(super) fn starts(name: &str) -> Option<Starts> {
+    let routine = |argument, handle| Starts::Routine { argument, handle };
     Some(match unversioned(name) {
-        "pthread_create" => Starts::Routine(2),
-        "thrd_create" | "g_thread_new" | "uv_thread_create" => Starts::Routine(1),
-        "clone" => Starts::Routine(0),
+        "pthread_create" => routine(2, true),
+        "thrd_create" => routine(1, true),
+        "g_thread_new" | "uv_thread_create" => routine(1, false),
+        "clone" => routine(0, false),
         "GOMP_parallel"
         | "GOMP_parallel_start"
         | "GOMP_parallel_loop_static"
@@ -32,17 +48,13 @@ pub(super) fn starts(name: &str) -> Option<Starts> {
     })
 }
 
-/// Whether it waits until a thread is over.
-pub(super) fn joins(name: &str) -> bool {
-    matches!(
-        unversioned(name),
-        "pthread_join"
-            | "thrd_join"
-            | "_ZNSt6thread4joinEv"
-            | "_ZNSt3__16thread4joinEv"
-            | "g_thread_join"
-            | "uv_thread_join"
-    )
+/// Whether it waits until a thread is over, and for which.
+pub(super) fn joins(name: &str) -> Option<Joins> {
+    Some(match unversioned(name) {
+        "pthread_join" | "thrd_join" | "g_thread_join" | "uv_thread_join" => Joins::Handle,
+        "_ZNSt6thread4joinEv" | "_ZNSt3__16thread4joinEv" => Joins::Object,
+        _ => return None,
+    })
 }
 
 /// Whether the program, or at least the thread's work, is over with it.
@@ -148,11 +160,12 @@ pub(super) fn result_of(name: &str) -> Lineage {
 /// Whether anything is known of it.
 pub(super) fn is_known(name: &str) -> bool {
     starts(name).is_some()
-        || joins(name)
+        || joins(name).is_some()
         || !does(name).is_empty()
         || result_of(name) != Lineage::OTHER
 }
 
-fn unversioned(name: &str) -> &str {
+/// The name of an import without its version.
+pub(super) fn unversioned(name: &str) -> &str {
     name.split_once('@').map_or(name, |(name, _)| name)
 }

@@ -70,6 +70,13 @@ pub struct Touch {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
 pub struct LockSet(pub(super) u32);
 
+impl LockSet {
+    /// Its place in a list of all sets but the empty one; that has none.
+    pub(super) fn place(self) -> Option<usize> {
+        self.0.checked_sub(1).map(|place| place as usize)
+    }
+}
+
 /// A lock that is held.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct HeldLock {
@@ -373,7 +380,7 @@ impl Follow<'_, '_> {
             let (starts, joins) = match call.target {
                 Target::Import(_) => (
                     self.graph.starts(call.target).is_some(),
-                    self.graph.joins(call.target),
+                    self.graph.joins(call.target).is_some(),
                 ),
                 Target::Function(target) => match self.graph.number(target) {
                     Some(callee) if depth < 8 => (
@@ -406,7 +413,7 @@ impl Follow<'_, '_> {
     fn waits(&self, function: usize, depth: usize) -> bool {
         let mut calls = self.functions[function].calls.iter();
         calls.any(|call| match call.target {
-            Target::Import(_) => self.graph.joins(call.target),
+            Target::Import(_) => self.graph.joins(call.target).is_some(),
             Target::Function(target) => {
                 depth > 0
                     && self.graph.number(target).is_some_and(|callee| {

@@ -8,7 +8,7 @@
 use hitm_model::Svma;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::calls::{self, Starts};
+use super::calls::{self, Joins, Starts};
 use super::places::Surroundings;
 use super::whole::View;
 use super::{Argument, FunctionCode, Target};
@@ -55,7 +55,7 @@ pub(super) struct Graph {
     /// For each function: the function and the call that calls it.
     pub(super) callers: Vec<Vec<(u32, u32)>>,
     starts: FxHashMap<u32, Starts>,
-    joins: FxHashSet<u32>,
+    joins: FxHashMap<u32, Joins>,
 }
 
 impl Graph {
@@ -82,8 +82,7 @@ impl Graph {
                 .filter_map(|(name, number)| Some((number, calls::starts(name)?)))
                 .collect(),
             joins: named()
-                .filter(|(name, _)| calls::joins(name))
-                .map(|(_, number)| number)
+                .filter_map(|(name, number)| Some((number, calls::joins(name)?)))
                 .collect(),
             numbers,
         };
@@ -108,8 +107,11 @@ impl Graph {
         }
     }
 
-    pub(super) fn joins(&self, target: Target) -> bool {
-        matches!(target, Target::Import(number) if self.joins.contains(&number))
+    pub(super) fn joins(&self, target: Target) -> Option<Joins> {
+        match target {
+            Target::Import(number) => self.joins.get(&number).copied(),
+            Target::Function(_) => None,
+        }
     }
 }
 
@@ -246,9 +248,10 @@ impl Search<'_, '_> {
             many: call.depth > 0 || matches!(starts, Starts::Parallel(_)),
         };
         let argument = match starts {
-            Starts::Routine(number) | Starts::Parallel(number) => {
-                Some(call.arguments[number.min(5)])
+            Starts::Routine {
+                argument: number, ..
             }
+            | Starts::Parallel(number) => Some(call.arguments[number.min(5)]),
             Starts::Object => None,
         };
         if let Some(Argument::File(routine)) = argument

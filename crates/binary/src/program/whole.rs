@@ -150,8 +150,7 @@ impl Program {
     /// The locks of a set.
     #[must_use]
     pub fn locks(&self, set: reach::LockSet) -> &[reach::HeldLock] {
-        let number = set.0.checked_sub(1);
-        let known = number.and_then(|number| self.lock_sets.get(number as usize));
+        let known = set.place().and_then(|place| self.lock_sets.get(place));
         known.map_or(&[], Vec::as_slice)
     }
 

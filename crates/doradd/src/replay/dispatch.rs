@@ -13,7 +13,6 @@ use crate::replay::access::Access;
 use crate::replay::app::{App, Log, Next, Sequence};
 use crate::replay::execute::{Executor, Worker};
 use crate::replay::outcome::ReplayError;
-
 use crate::replay::run::HELPER;
 use crate::replay::spawn::Planner;
 use crate::replay::window::Window;

@@ -81,13 +81,13 @@ impl<'a, A: App> Executor<'a, A> {
     /// The caller has the transaction, which holds its rows; called once.
     #[expect(unsafe_code, reason = "the worker has the record and the rows")]
     #[inline]
-    pub(crate) unsafe fn body(&self, id: u32) -> u64 {
+    pub(crate) unsafe fn body(&self, id: u32) {
         let (sequence, n, writes) = self.window.task(id);
         let rows = self.window.rows(id);
         if self.progress.is_any_poisoned() && self.refuses((0..n).map(|i| rows.get(i))) {
             // SAFETY: as the caller promises.
             let _ = catch_unwind(AssertUnwindSafe(|| unsafe { self.window.drop_txn(id) }));
-            return sequence;
+            return;
         }
         let ctx = Ctx {
             sequence: Sequence(sequence),
@@ -107,7 +107,6 @@ impl<'a, A: App> Executor<'a, A> {
             let message = message(&*payload);
             self.panicked(sequence, message, written.map(|i| rows.get(i)));
         }
-        sequence
     }
 
     #[cold]
@@ -203,7 +202,7 @@ impl<A: App> Engine for Executor<'_, A> {
             return false;
         }
         // SAFETY: its predecessors have ended: it holds its rows, and its record is this worker's.
-        let sequence = unsafe { self.body(id) };
+        unsafe { self.body(id) };
         worker.streak.ran(sequence);
         self.window.release(id, sequence, |id| {
             self.prefetch_rows(id);

@@ -109,7 +109,7 @@ fn what_is_touched_under_one_lock_is_no_finding() {
                     assert!(named.is_empty(), "{how} {level}: {named:?}");
                 }
                 _ => assert!(
-                    matches!(named.as_slice(), [one] if one.starts_with("counts.first fields-share-line")),
+                    is_one(&named, "counts.first fields-share-line"),
                     "{how} {level}: {named:?}"
                 ),
             }
@@ -135,7 +135,7 @@ fn threads_that_are_waited_for_before_others_start_do_not_share() {
         };
         assert!(apart.is_empty(), "{level}: {apart:?}");
         assert!(
-            matches!(together.as_slice(), [one] if one.starts_with("counts.first fields-share-line")),
+            is_one(&together, "counts.first fields-share-line"),
             "{level}: {together:?}"
         );
     }
@@ -153,8 +153,7 @@ fn slots_of_threads_are_named() {
                 skip!("gcc is not installed");
             };
             let expected = how != "-DHOW=3";
-            let is_named =
-                matches!(faulty.as_slice(), [one] if one.starts_with("slots elements-share-line"));
+            let is_named = is_one(&faulty, "slots elements-share-line");
             assert_eq!(is_named, expected, "{how} {level}: {faulty:?}");
             assert!(repaired.is_empty(), "{how} {level}: {repaired:?}");
         }
@@ -168,6 +167,11 @@ fn the_parts_of_a_queue_are_not_told_apart() {
         skip!("g++ is not installed");
     };
     assert!(named.is_empty(), "{named:?}");
+}
+
+/// Whether one thing is named, which begins so.
+fn is_one(named: &[String], begins: &str) -> bool {
+    matches!(named, [one] if one.starts_with(begins))
 }
 
 /// What is named of a program; `None` where it cannot be compiled here.

@@ -2,26 +2,12 @@
 
 use std::fs;
 use std::process::{Child, Command, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
 
-use crate::session::Session;
-
-/// Far longer than anything here takes.
-const PATIENCE: Duration = Duration::from_secs(60);
-
-/// Waits until it is so.
-fn eventually(what: &str, mut is: impl FnMut() -> bool) {
-    let began = Instant::now();
-    while !is() {
-        assert!(began.elapsed() < PATIENCE, "{what}");
-        thread::sleep(Duration::from_millis(20));
-    }
-}
+use crate::session::{Session, eventually};
 
 /// The first runs print their value; the fifth hangs, with a child of its own, and writes down the numbers of both.
 const SCRIPT: &str = "n=$(cat n 2>/dev/null || echo 0); echo $((n+1)) > n; echo value: 10$n
@@ -53,9 +39,7 @@ fn hanging(session: &Session) -> (Child, [Pid; 2]) {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    eventually("the fifth run did not begin", || {
-        session.path("hanging").exists()
-    });
+    eventually("the fifth run begins", || session.path("hanging").exists());
     let text = fs::read_to_string(session.path("hanging")).unwrap();
     let mut pids = text
         .split_whitespace()
@@ -75,7 +59,7 @@ fn runs(pid: Pid) -> bool {
 
 fn nothing_is_left(pids: [Pid; 2]) {
     for pid in pids {
-        eventually("a run was left behind", || !runs(pid));
+        eventually("no run is left behind", || !runs(pid));
     }
 }
 
@@ -95,7 +79,7 @@ fn killed_it_leaves_what_was_measured_and_no_process() {
     let session = Session::new();
     let (mut hitm, pids) = hanging(&session);
     // Of A against itself; the pair behind it hangs.
-    eventually("nothing was kept", || session.path("r.json").exists());
+    eventually("something is kept", || session.path("r.json").exists());
     hitm.kill().unwrap();
     hitm.wait().unwrap();
     nothing_is_left(pids);

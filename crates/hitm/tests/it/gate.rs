@@ -54,6 +54,13 @@ fn session(level: &str) -> Option<Session> {
     Some(session)
 }
 
+/// The one with `high`, and a policy of its own.
+fn session_with(policy: &str) -> Option<Session> {
+    let session = session("high")?;
+    fs::write(session.path("hitm.toml"), policy).unwrap();
+    Some(session)
+}
+
 /// Runs `hitm check app`; the code and what it said must be as expected. Returns stdout.
 #[track_caller]
 fn check(session: &Session, arguments: &[&str], code: i32, says: &[&str]) -> String {
@@ -95,14 +102,9 @@ fn each_level_fails_on_what_it_says() {
 
 #[test]
 fn only_what_is_not_in_the_baseline_fails() {
-    let Some(session) = session("high") else {
+    let Some(session) = session_with("[[apart]]\nsymbols = ['requests', 'replies']\n") else {
         return;
     };
-    fs::write(
-        session.path("hitm.toml"),
-        "[[apart]]\nsymbols = ['requests', 'replies']\n",
-    )
-    .unwrap();
     check(
         &session,
         &[],
@@ -150,14 +152,11 @@ fn only_what_is_not_in_the_baseline_fails() {
 /// What is allowed and not found any more does not fail, and is told.
 #[test]
 fn what_is_allowed_in_vain_is_told() {
-    let Some(session) = session("high") else {
+    let Some(session) = session_with(
+        "[[allow]]\nsymbols = ['requests', 'gone']\nreason = 'old'\n\n[[allow]]\nsymbols = ['requests', 'replies']\nreason = 'new'\n",
+    ) else {
         return;
     };
-    fs::write(
-        session.path("hitm.toml"),
-        "[[allow]]\nsymbols = ['requests', 'gone']\nreason = 'old'\n\n[[allow]]\nsymbols = ['requests', 'replies']\nreason = 'new'\n",
-    )
-    .unwrap();
     let told = "hitm: hitm.toml:1: nothing is allowed by this [[allow]] (old)";
     check(&session, &["--fail-on", "medium"], 0, &[told]);
     check(&session, &["--json"], 0, &[told]);

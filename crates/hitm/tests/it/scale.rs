@@ -12,7 +12,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
 
-use crate::session::Session;
+use crate::session::{Session, eventually};
 
 #[test]
 fn what_cannot_be_understood_says_what_to_type() {
@@ -222,22 +222,13 @@ fn killed_it_leaves_what_was_measured_and_no_process() {
         .stdout(std::process::Stdio::null())
         .spawn()
         .unwrap();
-    let until = |what: &str, is_so: &dyn Fn() -> bool| {
-        for _ in 0..1200 {
-            if is_so() {
-                return;
-            }
-            thread::sleep(Duration::from_millis(50));
-        }
-        panic!("not within a minute: {what}");
-    };
-    until("a run hangs, others are kept", &|| {
+    eventually("a run hangs, others are kept", || {
         session.path("hanging").exists() && session.path("out.json").exists()
     });
     child.kill().unwrap();
     child.wait().unwrap();
     let pid = fs::read_to_string(session.path("hanging")).unwrap();
-    until("the run is ended", &|| {
+    eventually("the run is ended", || {
         !PathBuf::from(format!("/proc/{}", pid.trim())).exists()
     });
     let out = session.json("out.json");

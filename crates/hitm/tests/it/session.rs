@@ -3,13 +3,26 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use hitm_testkit::{Outcome, run_limited};
 use serde_json::Value;
 use tempfile::TempDir;
 
 const TIME_LIMIT: Duration = Duration::from_secs(90);
+/// Far longer than what is waited for takes.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Waits until it is so.
+#[track_caller]
+pub(crate) fn eventually(what: &str, mut is: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !is() {
+        assert!(began.elapsed() < PATIENCE, "not within a minute: {what}");
+        thread::sleep(Duration::from_millis(20));
+    }
+}
 
 /// A directory in which commands leave their recordings and reports.
 pub(crate) struct Session {

@@ -3,13 +3,12 @@
 use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
 
 use hitm_testkit::{have_tool, skip};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::session::Session;
+use crate::session::{Session, eventually};
 use crate::shake::{COST, files, project, shake, temporary};
 
 fn can_build() -> bool {
@@ -293,22 +292,17 @@ struct Running {
 }
 
 impl Running {
-    fn start(session: &Session) -> Self {
+    /// Its runs are those of a script.
+    fn start(session: &Session, script: &str, arguments: &[&str]) -> Self {
         let folder = project(session);
-        fs::write(folder.join("wait.sh"), "sleep 300 & sleep 300\n").unwrap();
+        fs::write(folder.join("run.sh"), script).unwrap();
         let mut command = session.command();
         command
             .current_dir(folder)
             .env("TMPDIR", temporary(session))
-            .args([
-                "shake",
-                "--build",
-                "make",
-                "--run",
-                "sh wait.sh",
-                "--program",
-                "prog",
-            ])
+            .args(["shake", "--build", "make", "--run", "sh run.sh"])
+            .args(["--program", "prog"])
+            .args(arguments)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
         Self {
@@ -346,14 +340,6 @@ fn marked(session: &Session) -> usize {
         .count()
 }
 
-fn until(what: &str, is_so: impl Fn() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(60);
-    while !is_so() {
-        assert!(Instant::now() < deadline, "not within a minute: {what}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
-}
-
 fn is_empty(session: &Session) -> bool {
     fs::read_dir(temporary(session)).unwrap().next().is_none()
 }
@@ -365,17 +351,17 @@ fn nothing_is_left_when_hitm_is_ended() {
     }
     for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGKILL] {
         let session = Session::new();
-        let mut running = Running::start(&session);
+        let mut running = Running::start(&session, "sleep 300 & sleep 300\n", &[]);
         // The shell and the two that it started.
-        until("the run has begun", || marked(&session) == 3);
+        eventually("the run has begun", || marked(&session) == 3);
         running.signal(signal);
         let status = running.child.wait().unwrap();
         match signal {
             Signal::SIGKILL => assert_eq!(status.code(), None),
             _ => assert_eq!(status.code(), Some(2)),
         }
-        until("all processes are gone", || marked(&session) == 0);
-        until("the directory is gone", || is_empty(&session));
+        eventually("all processes are gone", || marked(&session) == 0);
+        eventually("the directory is gone", || is_empty(&session));
     }
 }
 
@@ -386,27 +372,14 @@ fn killed_it_leaves_what_was_measured() {
         skip!("no make, or no gcc");
     }
     let session = Session::new();
-    let folder = project(&session);
     let script = "n=$(cat n 2>/dev/null || echo 0); echo $((n+1)) > n; echo value: 10$n; [ $n -lt 6 ] || sleep 600\n";
-    fs::write(folder.join("count.sh"), script).unwrap();
     let json = format!("--json={}", session.path("out.json").display());
-    let mut command = session.command();
-    command
-        .current_dir(&folder)
-        .env("TMPDIR", temporary(&session))
-        .args(["shake", "--build", "make", "--run", "sh count.sh"])
-        .args(["--program", "prog", "--metric", "value: ([0-9]+)"])
-        .arg(json)
-        .stdout(Stdio::null())
-        .stderr(Stdio::null());
-    let running = Running {
-        child: command.spawn().unwrap(),
-    };
-    until("runs are kept", || session.path("out.json").exists());
-    until("a run hangs", || marked(&session) == 2);
+    let running = Running::start(&session, script, &["--metric", "value: ([0-9]+)", &json]);
+    eventually("runs are kept", || session.path("out.json").exists());
+    eventually("a run hangs", || marked(&session) == 2);
     running.signal(Signal::SIGKILL);
-    until("all processes are gone", || marked(&session) == 0);
-    until("the directory is gone", || is_empty(&session));
+    eventually("all processes are gone", || marked(&session) == 0);
+    eventually("the directory is gone", || is_empty(&session));
     let document = session.json("out.json");
     assert_eq!(document["ended"], "running", "{document:#}");
     assert_eq!(document["verdict"], "undecided", "{document:#}");

@@ -11,6 +11,7 @@ use toml::Spanned;
 
 use super::gather::Symbols;
 use super::present::fingerprint_of;
+use crate::named::GUARD;
 use rules::{Breach, Layout};
 
 /// What a project asks of its layout.
@@ -160,8 +161,8 @@ impl Policy {
     /// is another finding.
     pub fn allow(&self, findings: &mut [StaticFinding]) {
         for finding in findings {
-            let allows = self.file.allow.iter().map(Spanned::get_ref);
-            let allow = allows.into_iter().find(|allow| allow.allows(finding));
+            let mut allows = self.file.allow.iter().map(Spanned::get_ref);
+            let allow = allows.find(|allow| allow.allows(finding));
             finding.allowed = allow.map(|allow| allow.reason.clone());
         }
     }
@@ -263,8 +264,8 @@ impl Allow {
 
 /// Whether a party is, or is a part of, the object of a name, with or without the path before it.
 fn is_named(party: &str, symbol: &str) -> bool {
-    let party = party.trim_start_matches("guard of ");
-    let symbol = symbol.trim_start_matches("guard of ");
+    let party = party.trim_start_matches(GUARD);
+    let symbol = symbol.trim_start_matches(GUARD);
     let begins = party.match_indices("::").map(|(at, _)| at + 2);
     begins.chain([0]).any(|at| {
         let rest = party[at..].strip_prefix(symbol);

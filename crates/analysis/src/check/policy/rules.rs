@@ -7,9 +7,7 @@ use hitm_model::{SourceLine, Svma, SvmaRange};
 use super::TypeRule;
 use crate::check::fix::list;
 use crate::check::gather::Symbols;
-use crate::named::split_path;
-
-const GUARD: &str = "guard of ";
+use crate::named::{GUARD, split_path};
 
 /// How a rule is broken.
 pub(super) struct Breach {
@@ -138,9 +136,10 @@ impl Layout<'_, '_, '_> {
 
     /// The members beside one on its lines, of the same variable.
     fn members_beside(&self, part: &Object, whole: SvmaRange) -> Vec<Object> {
-        let global = part.part_of.and_then(|start| self.debug.global_at(start));
-        let Some((global, ty)) = global.and_then(|global| Some((global.clone(), global.ty?)))
-        else {
+        let Some(global) = part.part_of.and_then(|start| self.debug.global_at(start)) else {
+            return Vec::new();
+        };
+        let Some(ty) = global.ty else {
             return Vec::new();
         };
         let end = global.svma.wrapping_add(global.size);

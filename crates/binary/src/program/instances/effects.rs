@@ -4,11 +4,12 @@ use hitm_model::{AccessKind, Svma};
 use iced_x86::{Instruction, InstructionInfoFactory, OpKind};
 
 use super::known::{Alignment, Known};
+use super::locks::Lock;
 use super::log::{BlockKind, Frame, Made, Pointing};
 use super::memory::Space;
 use super::run::{After, Run};
 use crate::program::Target;
-use crate::program::calls::{self, Does, Turn};
+use crate::program::calls::{self, Does};
 use crate::program::registers::{ARGUMENTS, RSP};
 use crate::program::semantics::{self, Machine as _};
 use crate::program::value::{Lineage, Origin, Value, Values};
@@ -123,14 +124,14 @@ impl Run<'_, '_> {
             self.start(instruction, target, starts);
             return After::Next;
         }
-        if self.world.graph.joins(target) {
+        if let Some(joins) = self.world.graph.joins(target) {
             self.state.wait();
-            self.ends(target);
+            self.ends(joins);
         }
-        let mut tries = None;
-        if let Target::Import(number) = target {
-            tries = self.touched_by_import(instruction, number);
-        }
+        let tried = match target {
+            Target::Import(number) => self.touched_by_import(instruction, number),
+            Target::Function(_) => None,
+        };
         let after = match (self.world.known(target), target) {
             (Some(known), _) => self.known(instruction, target, known),
             (None, Target::Import(number)) => {
@@ -146,8 +147,8 @@ impl Run<'_, '_> {
                 after
             }
         };
-        if let Some((address, turn)) = tries {
-            self.tried_by_call(&address, turn);
+        if let Some(lock) = tried {
+            self.state.tried_by_call(lock);
         }
         after
     }
@@ -538,13 +539,9 @@ impl Run<'_, '_> {
         true
     }
 
-    /// Locks that are taken by a call, and what else calls do to memory. What it does with a lock is returned.
-    fn touched_by_import(
-        &mut self,
-        instruction: &Instruction,
-        number: u32,
-    ) -> Option<(Values, Turn)> {
-        let mut turns = None;
+    /// Locks that are taken by a call, and what else calls do to memory. The lock that it tries to take is returned.
+    fn touched_by_import(&mut self, instruction: &Instruction, number: u32) -> Option<Lock> {
+        let mut tried = None;
         let all = self
             .world
             .ground
@@ -565,11 +562,10 @@ impl Run<'_, '_> {
                 let address = self.state.get(ARGUMENTS[argument]).clone();
                 self.touch(instruction, &address, size, kind, lock);
                 if let Does::Locks(_, turn) = does {
-                    self.turn(&address, turn);
-                    turns = Some((address, turn));
+                    tried = self.turn(&address, turn);
                 }
             }
         }
-        turns
+        tried
     }
 }

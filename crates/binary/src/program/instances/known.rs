@@ -1,5 +1,7 @@
 //! What well-known functions do with memory: allocate it, copy it, fill it, and which do nothing to what they are given.
 
+use crate::program::calls::unversioned;
+
 /// What the address of a new block is a multiple of.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Alignment {
@@ -40,8 +42,7 @@ pub(super) enum Known {
 
 /// Of a function of another file.
 pub(super) fn import(name: &str) -> Option<Known> {
-    let name = name.split_once('@').map_or(name, |(name, _)| name);
-    by_name(name)
+    by_name(unversioned(name))
 }
 
 /// Of a function of the file itself, by the linker's name and the one that people know.

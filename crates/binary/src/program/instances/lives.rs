@@ -6,8 +6,7 @@
 use super::log::Start;
 use super::memory::Space;
 use super::run::Run;
-use crate::program::Target;
-use crate::program::calls::Starts;
+use crate::program::calls::{Joins, Starts};
 use crate::program::registers::ARGUMENTS;
 use crate::program::semantics::Machine as _;
 use crate::program::value::{Lineage, Origin, Value, Values};
@@ -29,22 +28,14 @@ impl Lives {
     }
 
     pub(super) fn begin(&mut self, way: u64, many: bool) {
-        self.add(Life { way, many });
-    }
-
-    fn add(&mut self, life: Life) -> bool {
-        let new = self.0.binary_search(&life).err();
-        if let Some(at) = new {
-            self.0.insert(at, life);
-        }
-        new.is_some()
+        insert(&mut self.0, Life { way, many });
     }
 
     /// Those that may be running where two ways of control meet; whether that is more than before.
     pub(super) fn meet(&mut self, other: &Self) -> bool {
         let mut changed = false;
         for life in &other.0 {
-            changed |= self.add(*life);
+            changed |= insert(&mut self.0, *life);
         }
         changed
     }
@@ -65,6 +56,15 @@ impl Lives {
     }
 }
 
+/// Puts something into a sorted list, unless it is there; whether it is new.
+pub(super) fn insert<T: Ord>(sorted: &mut Vec<T>, item: T) -> bool {
+    let new = sorted.binary_search(&item).err();
+    if let Some(at) = new {
+        sorted.insert(at, item);
+    }
+    new.is_some()
+}
+
 impl Start {
     /// Whether one of two threads is waited for before the other one is started.
     pub(super) fn is_apart(&self, other: &Self) -> bool {
@@ -79,16 +79,12 @@ impl Start {
 
 impl Run<'_, '_> {
     /// Writes down what a thread is waited for by that is started.
-    pub(super) fn begins(&mut self, target: Target, starts: Starts, way: u64) {
-        let written = match starts {
-            Starts::Routine(2) | Starts::Object => true,
-            Starts::Routine(1) => self.is_called(target, "thrd_create"),
-            Starts::Routine(_) | Starts::Parallel(_) => false,
-        };
-        let to = self.state.get(ARGUMENTS[0]).clone();
-        if !written {
-            return;
+    pub(super) fn begins(&mut self, starts: Starts, way: u64) {
+        match starts {
+            Starts::Routine { handle: true, .. } | Starts::Object => {}
+            Starts::Routine { .. } | Starts::Parallel(_) => return,
         }
+        let to = self.state.get(ARGUMENTS[0]).clone();
         self.fill(&to, Some(8), false);
         let sure = to.all().len() == 1;
         for value in to.all() {
@@ -101,22 +97,12 @@ impl Run<'_, '_> {
     }
 
     /// A thread is waited for.
-    pub(super) fn ends(&mut self, target: Target) {
+    pub(super) fn ends(&mut self, joins: Joins) {
         let given = self.state.get(ARGUMENTS[0]).clone();
-        // C++'s threads are objects that hold it.
-        let object = ["_ZNSt6thread4joinEv", "_ZNSt3__16thread4joinEv"];
-        let threads = match object.iter().any(|name| self.is_called(target, name)) {
-            true => self.load(&given, 8),
-            false => given,
+        let threads = match joins {
+            Joins::Handle => given,
+            Joins::Object => self.load(&given, 8),
         };
         self.state.lives.end(&threads, self.hot);
-    }
-
-    fn is_called(&self, target: Target, name: &str) -> bool {
-        let import = match target {
-            Target::Import(number) => self.world.ground.import(number),
-            Target::Function(_) => None,
-        };
-        import.is_some_and(|import| import.split('@').next() == Some(name))
     }
 }

@@ -127,6 +127,12 @@ fn asks_for_zero(instruction: &Instruction, register: usize) -> bool {
 }
 
 impl State {
+    /// Behind a call that returns zero if it has taken a lock.
+    pub(super) fn tried_by_call(&mut self, lock: Lock) {
+        let by = TriedBy::Register(0);
+        self.tried = Some(Tried { lock, by });
+    }
+
     /// A conditional jump is made or not: whether a lock was taken is known now.
     pub(super) fn has_tried(&mut self, tried: Tried, jump: &Instruction, jumps: bool, falls: bool) {
         let equal = match jump.condition_code() {
@@ -163,13 +169,14 @@ impl Run<'_, '_> {
         })
     }
 
-    /// A function that takes or gives back a lock is called with this address.
-    pub(super) fn turn(&mut self, address: &Values, turn: Turn) {
+    /// A function that takes or gives back a lock is called with this address. The lock that it only tries to take is
+    /// returned.
+    pub(super) fn turn(&mut self, address: &Values, turn: Turn) -> Option<Lock> {
         match turn {
+            Turn::Tries { shared } => return self.lock_at(address, shared),
             Turn::Takes { shared } => {
-                if let Some(lock) = self.lock_at(address, shared) {
-                    self.state.held.take(lock);
-                }
+                let lock = self.lock_at(address, shared);
+                self.has_waited(lock);
             }
             Turn::GivesBack => {
                 for value in address.all() {
@@ -181,18 +188,8 @@ impl Run<'_, '_> {
                     }
                 }
             }
-            Turn::Tries { .. } => {}
         }
-    }
-
-    /// Behind such a call, which returns zero if it has taken the lock.
-    pub(super) fn tried_by_call(&mut self, address: &Values, turn: Turn) {
-        if let Turn::Tries { shared } = turn
-            && let Some(lock) = self.lock_at(address, shared)
-        {
-            let by = TriedBy::Register(0);
-            self.state.tried = Some(Tried { lock, by });
-        }
+        None
     }
 
     /// The lock that an instruction takes if it finds that it is free: a word that becomes 1 if it is 0, in a function
@@ -252,6 +249,7 @@ impl Run<'_, '_> {
         self.lock_at(&address, false)
     }
 
+    /// A lock, if it is known, was waited for and is held now.
     pub(super) fn has_waited(&mut self, lock: Option<Lock>) {
         if let Some(lock) = lock {
             self.state.held.take(lock);

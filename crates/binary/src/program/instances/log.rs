@@ -174,8 +174,7 @@ impl Log {
 
     /// The set of a number.
     pub(super) fn locks(&self, set: LockSet) -> Held {
-        let number = set.0.checked_sub(1);
-        let known = number.and_then(|number| self.lock_sets.get(number as usize));
+        let known = set.place().and_then(|place| self.lock_sets.get(place));
         known.cloned().unwrap_or_default()
     }
 

@@ -47,6 +47,7 @@ use self::run::{Errand, Run};
 use self::state::State;
 use self::world::{Ground as _, World};
 use super::blocks::{Block, BlockFrame, Promise, address_of};
+use super::calls::unversioned;
 use super::places::Surroundings as _;
 use super::reach::{Certainty, HeldLock, LockSet, Touch};
 use super::registers::RSP;
@@ -275,8 +276,7 @@ fn run(
 
 /// The name of an import without its version, as people write it.
 fn known_as(import: &str) -> String {
-    let name = import.split_once('@').map_or(import, |(name, _)| name);
-    crate::image::demangle(name).into_owned()
+    crate::image::demangle(unversioned(import)).into_owned()
 }
 
 /// Turns offsets in blocks into addresses that nothing in the file has.

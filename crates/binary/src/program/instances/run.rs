@@ -117,6 +117,17 @@ impl Run<'_, '_> {
         if entered.is_empty() {
             return Outcome::default();
         }
+        // Where something comes back to: the starts of this loop and of those in it.
+        let heads: FxHashSet<u32> = blocks
+            .iter()
+            .flat_map(|&block| {
+                let from = &body.blocks[block as usize];
+                from.next.iter().copied().filter(move |&to| {
+                    let target = &body.blocks[to as usize];
+                    target.part == part && target.rank <= from.rank
+                })
+            })
+            .collect();
         // What came back to a block, in all rounds so far.
         let mut back: FxHashMap<u32, State> = FxHashMap::default();
         for round in 0.. {
@@ -135,7 +146,9 @@ impl Run<'_, '_> {
                         state
                     }
                 };
-                begun.insert(block, state.clone());
+                if heads.contains(&block) {
+                    begun.insert(block, state.clone());
+                }
                 let one = self.block(body, block, state);
                 if self.given_up {
                     return outcome;

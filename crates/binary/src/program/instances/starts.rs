@@ -19,7 +19,9 @@ impl Run<'_, '_> {
         let unknown = || Values::from(Value::something(Lineage::OTHER));
         let mut arguments: [Values; 6] = std::array::from_fn(|_| unknown());
         let routine = match starts {
-            Starts::Routine(number) => {
+            Starts::Routine {
+                argument: number, ..
+            } => {
                 let name = match target {
                     Target::Import(number) => self.world.ground.import(number),
                     Target::Function(_) => None,
@@ -57,6 +59,8 @@ impl Run<'_, '_> {
             frame.at_call = self.stack_pointers();
         }
         let way = self.way(instruction);
+        let first = self.frames.first().filter(|_| self.errand.run == 0);
+        let top = first.map(|frame| frame.function);
         let mut found = false;
         for value in routine.all() {
             let entry = value.as_address();
@@ -72,9 +76,7 @@ impl Run<'_, '_> {
                 memory: self.state.memory.clone(),
                 many,
                 frames: frames.clone(),
-                top: (self.errand.run == 0)
-                    .then(|| self.frames.first().map(|frame| frame.function))
-                    .flatten(),
+                top,
                 beside: self.state.lives.ways(),
             });
         }
@@ -83,7 +85,7 @@ impl Run<'_, '_> {
         }
         self.state.start(way);
         self.state.lives.begin(way, many);
-        self.begins(target, starts, way);
+        self.begins(starts, way);
         self.state
             .behind_call(Value::something(Lineage::OTHER).into());
     }

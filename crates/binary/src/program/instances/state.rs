@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use iced_x86::{ConditionCode, Instruction, InstructionInfo, Mnemonic, OpKind, Register as Name};
 
-use super::lives::Lives;
+use super::lives::{Lives, insert};
 use super::locks::{Held, Tried};
 use super::memory::Memory;
 use crate::program::registers::VOLATILE;
@@ -62,11 +62,7 @@ impl State {
 
     /// A thread is started; whether it is another one.
     pub(super) fn start(&mut self, way: u64) -> bool {
-        let new = self.started.binary_search(&way).err();
-        if let Some(at) = new {
-            self.started.insert(at, way);
-        }
-        new.is_some()
+        insert(&mut self.started, way)
     }
 
     /// Threads were waited for.

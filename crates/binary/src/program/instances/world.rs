@@ -145,7 +145,7 @@ impl<'w> World<'w> {
             .number(function)
             .map_or(&[][..], |number| &functions[number].calls[..]);
         let waits = calls.iter().any(|call| match call.target {
-            Target::Import(_) => self.graph.joins(call.target),
+            Target::Import(_) => self.graph.joins(call.target).is_some(),
             Target::Function(callee) => depth > 0 && self.waits_within(callee, depth - 1),
         });
         self.waits.insert(function, waits);
