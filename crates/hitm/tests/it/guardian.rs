@@ -14,16 +14,27 @@ const PROGRAM: &str = r#"
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdio.h>
+#include <time.h>
 #include <unistd.h>
 static volatile long counters[2];
 static void *wait_long(void *arg) { sleep(100); return arg; }
+static double now(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return time.tv_sec + time.tv_nsec * 1e-9;
+}
+/* Twenty births a second, on fast processors and slow ones. */
 static void *work(void *arg) {
     long *counter = arg;
     pthread_t thread;
     pthread_setname_np(pthread_self(), "fighter");
-    for (long turn = 1;; turn++) {
-        for (int i = 0; i < 4000000; i++) ++*(volatile long *)counter;
-        if (turn < 200) pthread_create(&thread, 0, wait_long, 0);
+    double next = now();
+    for (int births = 0;;) {
+        for (int i = 0; i < 400000; i++) ++*(volatile long *)counter;
+        if (births < 600 && now() >= next) {
+            births += !pthread_create(&thread, 0, wait_long, 0);
+            next += 0.05;
+        }
     }
     return 0;
 }
